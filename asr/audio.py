@@ -39,7 +39,10 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class AudioInfo:
-    """What a file says of itself; ``duration`` is None where only decoding would tell."""
+    """What a file says of itself; ``duration`` is None where only decoding would tell.
+
+    A film's ``duration`` is that of its longest track.
+    """
 
     sample_rate: int
     channels: int
@@ -126,7 +129,7 @@ def _render(
     sound = np.concatenate(pieces)
     if unusable:
         _log.warning("%s: %d samples are not finite numbers, taken as silence", name, unusable)
-    if info.channels > 1 and 0 < mixed < 0.001 * energy.max():
+    if picks == ["mix"] and mixed < 0.001 * energy.max():
         _log.warning("%s: the channels cancel one another when mixed; choose one instead", name)
     peak = float(np.abs(sound).max(initial=0.0))
     if peak > _LOUDEST:
@@ -182,7 +185,7 @@ def _opened(source: Source, name: str) -> Iterator[_Decoder]:
             file.seek(0)
             refusal = ""
             try:
-                sound = soundfile.SoundFile(_Nameless(file))
+                sound = _SoundFile(_Nameless(file))
             except soundfile.SoundFileError as error:
                 refusal = _reason(error)
             else:
@@ -223,6 +226,12 @@ class _Nameless:
         self.read, self.seek, self.tell = file.read, file.seek, file.tell
         if hasattr(file, "readinto"):
             self.readinto = file.readinto
+
+
+class _SoundFile(soundfile.SoundFile):
+    def seekable(self) -> bool:
+        """No: soundfile seeks after each block, which FLAC of unknown length refuses."""
+        return False
 
 
 def _reason(error: Exception) -> str:
@@ -287,7 +296,8 @@ def _ffmpeg(file: BinaryIO, name: str, refusal: str) -> Iterator[_Decoder]:
             if first is None:
                 raise InputError(f"{name}: no sound can be decoded from it ({refusal})")
             rate, block = first
-            info = AudioInfo(rate, block.shape[1], _declared(stream))
+            whole = container.duration / av.time_base if container.duration else None
+            info = AudioInfo(rate, block.shape[1], _declared(stream) or whole)
             yield _Decoder(info, itertools.chain([block], (block for _, block in blocks)))
     except (av.error.FFmpegError, UnicodeError) as error:
         reason = refusal or getattr(error, "strerror", error)
