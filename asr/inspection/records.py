@@ -1,0 +1,105 @@
+"""From the winner of a search to the record that everything here draws or measures."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Literal
+
+import torch
+from torch import Tensor
+
+from asr.glimpses.timing import frame_end
+from asr.text import EOS, Tokenizer
+from asr.types import AttentionRecord, Hypothesis, Seconds
+
+if TYPE_CHECKING:
+    from asr.nn.las import LAS
+
+#: how far from one a row of float32 weights may sum (they may have been computed in half precision)
+SUM_TOLERANCE = 1e-3
+
+
+def record_of(
+    id: str,
+    hypothesis: Hypothesis,
+    tokenizer: Tokenizer,
+    model: LAS,
+    duration: Seconds,
+    *,
+    start: Seconds = 0.0,
+    mode: Literal["free", "forced"] = "free",
+    listener: Mapping[str, Tensor] = MappingProxyType({}),
+) -> AttentionRecord:
+    """The attention of a hypothesis as it was produced, checked by :func:`validate`.
+
+    ``hypothesis.weights`` (U,A,S) may carry the padding of its batch: frames past the end of the
+    audio are cut off, after making sure that nothing was attended there.
+
+    Args:
+        duration: of the piece, in seconds; ``start``: where the piece begins in its file.
+        mode: ``forced`` where the tokens were dictated rather than chosen by the model.
+        listener: self-attention matrices (A,S,S) by layer name.
+
+    Raises:
+        ValueError: no weights were kept, or :func:`validate` finds them wrong.
+    """
+    if hypothesis.weights is None:
+        raise ValueError(f"{id}: this hypothesis was searched without keeping its weights")
+    tokens = tuple(tokenizer.token(token) for token in hypothesis.tokens)
+    if hypothesis.ended:
+        tokens += (tokenizer.token(EOS),)
+    weights = hypothesis.weights.detach().to("cpu", torch.float32)
+    real = frames_within(duration, model.frame_shift)
+    if weights.shape[-1] > real and not weights[..., real:].any():
+        weights = weights[..., :real]
+    record = AttentionRecord(
+        id=id,
+        mode=mode,
+        tokens=tokens,
+        weights=weights,
+        start=start,
+        frame_shift=model.frame_shift,
+        duration=duration,
+        terms={name: term.detach().cpu() for name, term in hypothesis.terms.items()},
+        listener={name: matrix.detach().cpu() for name, matrix in listener.items()},
+    )
+    return validate(record, normalised=model.speller.attention.normalised)
+
+
+def frames_within(duration: Seconds, shift: Seconds) -> int:
+    """How many frames it takes to cover the audio: the last one ends less than a shift after it."""
+    # The small pull undoes binary fractions such as 0.29 / 0.01 = 29.000...04
+    return -int(-(duration / shift - 1e-6) // 1) if duration > 0 else 0
+
+
+def validate(record: AttentionRecord, *, normalised: bool = True) -> AttentionRecord:
+    """The record itself, if it can be believed; a picture of wrong weights is worse than none.
+
+    Args:
+        normalised: whether each row must sum to one. Monotonic mechanisms (Raffel et al. 2017)
+            may stop before they chose a frame, so theirs may sum to less, never to more.
+
+    Raises:
+        ValueError: names the record and what does not hold.
+    """
+    weights, name = record.weights, record.id or "record"
+    if weights.ndim != 3:
+        raise ValueError(f"{name}: weights have shape {tuple(weights.shape)}; (U,A,S) is needed")
+    rows, _, frames = weights.shape
+    if rows != len(record.tokens):
+        raise ValueError(f"{name}: {rows} rows of weights for {len(record.tokens)} tokens")
+    if not torch.isfinite(weights).all() or (weights < 0).any():
+        raise ValueError(f"{name}: weights must be finite and not negative")
+    sums = weights.sum(-1)
+    if frames and (sums > 1 + SUM_TOLERANCE).any():
+        raise ValueError(f"{name}: a row sums to {float(sums.max()):.4f}; at most 1 is right")
+    if frames and normalised and (sums < 1 - SUM_TOLERANCE).any():
+        raise ValueError(f"{name}: a row sums to {float(sums.min()):.4f}; 1 is right")
+    end = frame_end(frames - 1, record.frame_shift)
+    if abs(end - record.duration) > record.frame_shift + 1e-6:
+        raise ValueError(
+            f"{name}: {frames} frames of {record.frame_shift} s end at {end:.3f} s, "
+            f"more than a frame away from the audio's end at {record.duration:.3f} s"
+        )
+    return record
