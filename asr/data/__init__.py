@@ -1,0 +1,1 @@
+"""From corpora on disk to padded batches: manifests, datasets, strings made on the fly."""

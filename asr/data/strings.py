@@ -1,0 +1,236 @@
+"""Strings of words, made of one speaker's isolated words: by a seed, or on the fly in training."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import soxr
+import torch
+from numpy.typing import NDArray
+from torch.utils.data import Dataset
+
+from asr.data.augment import USUAL, Augmentation, Sound, Spoiler
+from asr.data.batching import batch
+from asr.data.manifest import WordTime
+from asr.data.pool import Clip, Draw, StringPool
+from asr.text import Tokenizer
+from asr.types import Batch, Seconds
+
+_OVERSAMPLING = 2  # linear interpolation loses next to nothing of a sound at twice its rate
+_CHOICE = 8  # strings drawn for each word of a batch; those of like length make the batch
+_FIRST_LENGTH = 2  # words, where the curriculum begins
+
+
+@dataclass(frozen=True)
+class Spacing:
+    """Silence around words, seconds (shortest, longest), each drawn uniformly.
+
+    ``edges`` before the first and after the last word. Each gap within a string is of one of
+    ``gaps``, all equally likely.
+    """
+
+    edges: tuple[Seconds, Seconds] = (0.0, 0.6)
+    gaps: tuple[tuple[Seconds, Seconds], ...] = ((0.0, 0.03), (0.03, 0.3), (0.1, 0.5), (0.4, 1.2))
+
+    def __post_init__(self) -> None:
+        for low, high in (self.edges, *self.gaps):
+            if not 0 <= low <= high:
+                raise ValueError(f"silences must be 0 <= shortest <= longest, not {(low, high)}")
+        if not self.gaps:
+            raise ValueError("gaps must have at least one (shortest, longest)")
+
+    def draw(self, rng: np.random.Generator, words: NDArray[np.int64], rate: int) -> NDArray[np.int64]:
+        """Samples of silence (M,W+1) before each word and after the last; beyond that, zeros."""
+        columns = np.arange(int(words.max(initial=1)) + 1)
+        shape = (len(words), len(columns))
+        edge = (columns == 0) | (columns == words[:, None])
+        kind = np.where(edge, len(self.gaps), (rng.random(shape) * len(self.gaps)).astype(np.int64))
+        low, high = np.array([*self.gaps, self.edges]).T
+        seconds = low[kind] + rng.random(shape) * (high - low)[kind]
+        return np.where(columns <= words[:, None], np.rint(seconds * rate), 0).astype(np.int64)
+
+
+VARIED = Spacing()
+EVEN = Spacing(edges=(0.1, 0.4), gaps=((0.05, 0.5),))
+
+
+class Rendered(NamedTuple):
+    """A string as made: ``samples`` (L,) float32 and where its words are."""
+
+    samples: Sound
+    words: tuple[WordTime, ...]
+
+    @property
+    def text(self) -> str:
+        return " ".join(word.word for word in self.words)
+
+
+def render(pool: StringPool, seed: Sequence[int], words: int, *, speaker: str,
+           spacing: Spacing = EVEN) -> Rendered:
+    """A string of ``words`` words by ``speaker``, unspoilt: the same ``seed`` gives the same."""
+    rng = np.random.default_rng(list(seed))
+    draw = pool.draw(rng, np.array([words]), speaker)
+    gaps = spacing.draw(rng, draw.words, pool.sample_rate)[0]
+    clips = [pool.clips[number] for number in draw.clips[0]]
+    samples = np.zeros(int(gaps.sum()) + sum(len(clip.samples) for clip in clips), np.float32)
+    return Rendered(samples, _lay(samples, clips, gaps, [clip.samples for clip in clips],
+                                  pool.sample_rate))
+
+
+def _lay(wave: Sound, clips: Sequence[Clip], gaps: NDArray[np.int64], sounds: Sequence[Sound],
+         rate: int) -> tuple[WordTime, ...]:
+    """Put ``sounds``, the clips at some pace, into ``wave`` with ``gaps`` before them."""
+    position, words = 0, []
+    for clip, gap, sound in zip(clips, gaps, sounds, strict=False):  # the last gap follows all words
+        position += int(gap)
+        wave[position : position + len(sound)] = sound
+        pace = len(sound) / len(clip.samples) / rate
+        words.append(WordTime(clip.word, position / rate + clip.onset * pace,
+                              position / rate + clip.offset * pace))
+        position += len(sound)
+    return tuple(words)
+
+
+class StringDataset(Dataset[Batch]):
+    """Batches of strings of words by one speaker each, made on the fly; item ``i`` is a whole batch.
+
+    An item depends on ``seed`` and its index alone, so any number of workers (``DataLoader(...,
+    batch_size=None)``), and a run that is resumed at any index, get the same. ``batches`` is the
+    length of the run. Strings have 1 to ``max_words`` words; at first up to 2, growing to
+    ``max_words`` over the first ``curriculum`` (share) of the run. A batch holds about
+    ``words_per_batch`` words in strings of nearly one length. ``augmentation`` None leaves the
+    recordings as they are. Raises ValueError for parameters out of range.
+    """
+
+    def __init__(
+        self,
+        pool: StringPool,
+        tokenizer: Tokenizer,
+        *,
+        batches: int,
+        words_per_batch: int = 60,
+        max_words: int = 8,
+        curriculum: float = 0.3,
+        spacing: Spacing = VARIED,
+        augmentation: Augmentation | None = USUAL,
+        seed: int = 0,
+    ) -> None:
+        for name, value in (("batches", batches), ("words_per_batch", words_per_batch),
+                            ("max_words", max_words)):
+            if value < 1:
+                raise ValueError(f"{name} must be 1 or more, not {value}")
+        if not 0 <= curriculum <= 1:
+            raise ValueError(f"curriculum must be a share from 0 to 1, not {curriculum}")
+        self.pool, self.tokenizer, self.batches, self.seed = pool, tokenizer, batches, seed
+        self.words_per_batch, self.max_words, self.curriculum = words_per_batch, max_words, curriculum
+        self.spacing = spacing
+        self.augmentation = augmentation
+        if augmentation is not None:
+            sounds = [clip.samples for clip in pool.clips]
+            self._spoiler = Spoiler(augmentation, pool.sample_rate, sounds, seed)
+            self._fine = [soxr.resample(sound, 1, _OVERSAMPLING) for sound in sounds]
+
+    def __len__(self) -> int:
+        return self.batches
+
+    def longest(self, index: int) -> int:
+        """The most words that a string of batch ``index`` may have."""
+        first = min(_FIRST_LENGTH, self.max_words)
+        growth = self.curriculum * self.batches
+        if index >= growth:
+            return self.max_words
+        return first + int((self.max_words - first + 1) * index / growth)
+
+    def __getitem__(self, index: int) -> Batch:
+        if not 0 <= index < self.batches:
+            raise IndexError(f"batch {index} of {self.batches}")
+        rng = np.random.default_rng([self.seed, index])
+        drawn = self._choose(rng, self.longest(index))
+        lengths = drawn.lengths.sum(axis=1) + drawn.gaps.sum(axis=1)
+        waves = np.zeros((len(lengths), int(lengths.max())), np.float32)
+        words = [self._fill(waves[row, : lengths[row]], drawn, row, rng)
+                 for row in range(len(lengths))]
+        return batch(
+            [f"{index}-{row}" for row in range(len(words))],
+            torch.from_numpy(waves),
+            torch.from_numpy(lengths),
+            [" ".join(word.word for word in row) for row in words],
+            words,
+            self.tokenizer,
+        )
+
+    def _choose(self, rng: np.random.Generator, longest: int) -> _Plan:
+        """Draw many strings; keep a run of them, in the order of length, that fills a batch.
+
+        Where the run lies is uniform over the words drawn, so that strings of every number of
+        words come equally often.
+        """
+        many = _CHOICE * self.words_per_batch
+        draw = self.pool.draw(rng, 1 + (rng.random(many) * longest).astype(np.int64))
+        gaps = self.spacing.draw(rng, draw.words, self.pool.sample_rate)
+        speeds = self._speeds(rng, draw)
+        present = np.arange(draw.clips.shape[1]) < draw.words[:, None]
+        lengths = np.where(present, np.maximum(1, self.pool.lengths[draw.clips] // speeds), 0)
+        order = np.argsort(lengths.sum(axis=1) + gaps.sum(axis=1), kind="stable")
+        total = np.cumsum(draw.words[order])
+        start = rng.random() * max(0, total[-1] - self.words_per_batch)
+        first = int(np.searchsorted(total, start, side="right"))
+        before = total[first] - draw.words[order[first]]
+        last = int(np.searchsorted(total, before + self.words_per_batch, side="right"))
+        rows = order[first : max(first + 1, last)]
+        return _Plan(Draw(draw.clips[rows], draw.words[rows]), gaps[rows], speeds[rows],
+                     lengths[rows].astype(np.int64))
+
+    def _speeds(self, rng: np.random.Generator, draw: Draw) -> NDArray[np.float64]:
+        """How much faster than recorded each word is (M,W); 1 throughout for many strings."""
+        shape = draw.clips.shape
+        if self.augmentation is None:
+            return np.ones(shape)
+        slowest, fastest = np.log(self.augmentation.speed)
+        speeds = np.exp(slowest + rng.random((shape[0], 1)) * (fastest - slowest))
+        speeds = speeds * (1 + self.augmentation.word_speed * (2 * rng.random(shape) - 1))
+        return np.where(rng.random((shape[0], 1)) < self.augmentation.speed_share, speeds, 1.0)
+
+    def _fill(self, wave: Sound, plan: _Plan, row: int, rng: np.random.Generator,
+              ) -> tuple[WordTime, ...]:
+        count = int(plan.draw.words[row])
+        numbers = plan.draw.clips[row, :count].tolist()
+        clips = [self.pool.clips[number] for number in numbers]
+        if self.augmentation is None:
+            return _lay(wave, clips, plan.gaps[row], [clip.samples for clip in clips],
+                        self.pool.sample_rate)
+        decibels = self.augmentation.word_gain * (2 * rng.random(count) - 1)
+        gains = (10 ** (decibels / 20)).astype(np.float32)
+        sounds = [
+            gain * self._paced(number, length, speed)
+            for number, length, speed, gain in zip(
+                numbers, plan.lengths[row].tolist(), plan.speeds[row].tolist(), gains, strict=False)
+        ]
+        words = _lay(wave, clips, plan.gaps[row], sounds, self.pool.sample_rate)
+        energy = sum(float(sound @ sound) for sound in sounds)
+        loudness = (energy / sum(len(sound) for sound in sounds)) ** 0.5
+        self._spoiler(wave, rng, loudness)
+        return words
+
+    def _paced(self, number: int, length: int, speed: float) -> Sound:
+        """Clip ``number`` at another pace (and pitch), by linear interpolation: (``length``,)."""
+        if speed == 1.0:
+            return self.pool.clips[number].samples
+        fine = self._fine[number]
+        exact = np.arange(length, dtype=np.float32) * np.float32(_OVERSAMPLING * speed)
+        whole = np.minimum(exact.astype(np.int32), len(fine) - 2)
+        part = exact - whole
+        below = fine[whole]
+        return below + part * (fine[whole + 1] - below)
+
+
+class _Plan(NamedTuple):
+    """The strings of a batch before they sound: lengths (M,W) samples, gaps (M,W+1), speeds (M,W)."""
+
+    draw: Draw
+    gaps: NDArray[np.int64]
+    speeds: NDArray[np.float64]
+    lengths: NDArray[np.int64]
