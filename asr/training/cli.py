@@ -1,0 +1,299 @@
+"""``asr train``: LightningCLI with short names, honest errors, and a run folder that explains itself."""
+
+from __future__ import annotations
+
+import logging
+import re
+import sys
+import time
+import warnings
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+import yaml
+from jsonargparse import ArgumentError
+from lightning.pytorch import Trainer, seed_everything
+from lightning.pytorch.callbacks import ModelCheckpoint
+from lightning.pytorch.cli import LightningArgumentParser, LightningCLI
+from lightning.pytorch.loggers import TensorBoardLogger
+from lightning.pytorch.trainer.states import TrainerStatus
+
+from asr.errors import InputError
+from asr.inference.bundle import Settings
+from asr.training import names
+from asr.training.average import Average
+from asr.training.data import SpeechData
+from asr.training.folder import RUN_KEY, RunFolder, checkpoint_of, finish, load_checkpoint
+from asr.training.module import LASModule, TrainingStopped
+from asr.training.reporting import Figures, JsonLines, Lines, StderrProgressBar
+
+#: what a resumed run must have in common with the first: all that decides its weights
+FIXED = ("model", "data", "average", "seed_everything")
+
+
+class TrainCLI(LightningCLI):
+    """Parses and builds; :func:`main` runs."""
+
+    folder: RunFolder
+    checkpoint: Path | None = None
+
+    def __init__(self, arguments: Sequence[str]) -> None:
+        super().__init__(
+            LASModule,
+            SpeechData,
+            subclass_mode_data=True,
+            save_config_callback=None,
+            seed_everything_default=1,
+            trainer_defaults={
+                "devices": 1,
+                "logger": True,
+                "log_every_n_steps": 20,
+                "num_sanity_val_steps": 0,
+                "gradient_clip_val": 5.0,
+                "enable_model_summary": False,
+                "use_distributed_sampler": False,
+            },
+            parser_kwargs={"exit_on_error": False, "prog": "asr train"},
+            args=list(arguments),
+            run=False,
+            auto_configure_optimizers=False,
+            load_from_checkpoint_support=False,
+        )
+
+    def add_arguments_to_parser(self, parser: LightningArgumentParser) -> None:
+        parser.add_argument("--name", type=str, default="run", help="of the run's folder")
+        parser.add_argument("--runs", type=str, default="runs", help="folder of all runs")
+        parser.add_argument(
+            "--resume",
+            "--ckpt_path",
+            type=str | None,
+            default=None,
+            help="a run's folder, or a checkpoint, to go on from",
+        )
+        parser.add_argument(
+            "--threads", type=int, default=0, help="CPU threads of the model; 0 leaves it to torch"
+        )
+        parser.add_lightning_class_args(Average, "average")
+        parser.add_lightning_class_args(Figures, "figures")
+        parser.link_arguments("data.tokenizer", "model.tokenizer", apply_on="instantiate")
+        parser.link_arguments("data.sample_rate", "model.sample_rate", apply_on="instantiate")
+        parser.link_arguments("seed_everything", "model.seed")
+        parser.link_arguments("seed_everything", "data.init_args.seed")
+
+    def parse_arguments(self, parser: LightningArgumentParser, args: Any) -> None:
+        self.config = parser.parse_args(args)
+
+    def before_instantiate_classes(self) -> None:
+        """Everything that can be refused is refused here, before anything is built."""
+        config = self.config
+        _check_precision(config.trainer.precision, config.trainer.accelerator)
+        self.used = names.shortened(
+            yaml.safe_load(self.parser.dump(config, skip_none=False, skip_link_targets=True))
+        )
+        for key in ("config", "resume"):
+            self.used.pop(key, None)
+        path = Path(config.runs) / config.name
+        if config.resume:
+            self.checkpoint = checkpoint_of(Path(config.resume))
+            _check_same(
+                load_checkpoint(self.checkpoint)[RUN_KEY]["config"], self.used, self.checkpoint
+            )
+        self.folder = RunFolder(path, resuming=bool(config.resume))
+        if config.threads:
+            torch.set_num_threads(config.threads)
+
+    def instantiate_trainer(self, **kwargs: Any) -> Trainer:
+        folder = self.folder
+        folder.make()
+        monitor = {"monitor": "val/wer", "mode": "min", "save_top_k": 1}
+        config = self._get(self.config_init, "trainer", default={})
+        callbacks = [
+            self._get(self.config_init, "average"),
+            Lines(),
+            self._get(self.config_init, "figures"),
+            ModelCheckpoint(folder.checkpoints, "best", enable_version_counter=False, **monitor),
+            ModelCheckpoint(
+                folder.checkpoints,
+                "last",
+                enable_version_counter=False,
+                save_on_train_epoch_end=True,
+                save_top_k=1,
+            ),
+        ]
+        bar = config.get("enable_progress_bar")
+        shown = sys.stderr.isatty() if bar is None else bar
+        if shown:
+            callbacks.append(StderrProgressBar())
+        loggers: Any = config.get("logger")
+        if loggers is True:
+            loggers = [
+                TensorBoardLogger(folder.path, name="", version="tensorboard"),
+                JsonLines(folder.log),
+            ]
+        return self._instantiate_trainer(
+            {
+                **config,
+                "default_root_dir": str(folder.path),
+                "enable_progress_bar": shown,
+                "logger": loggers,
+            },
+            callbacks,
+        )
+
+    def describe(self) -> None:
+        """What the model's card and its checkpoints say, and the lines that open a run."""
+        data = self.datamodule.describe()
+        self.model.card = {
+            "summary": "A listen-attend-spell speech recogniser.",
+            "data": [f"{key}: {value}" for key, value in data.items()],
+            "seed": self.config.seed_everything,
+        }
+        self.model.settings = Settings(name=self.config.name)
+        self.model.config = self.used
+        self.folder.config.write_text(
+            yaml.safe_dump(self.used, sort_keys=False, allow_unicode=True), encoding="utf-8"
+        )
+        count = sum(p.numel() for p in self.model.model.parameters())
+        print(
+            f"run {self.folder.path}: {count:,} parameters, "
+            f"{self.model.tokenizer.vocabulary_size} tokens, on {self.trainer.strategy.root_device}, "
+            f"precision {self.trainer.precision}, {torch.get_num_threads()} threads",
+            file=sys.stderr,
+            flush=True,
+        )
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Train as the arguments say, and evaluate; the exit status (0, 1, 2 usage, 130 interrupted)."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    _quiet()
+    try:
+        cli = TrainCLI(names.arguments(_with_checkpoint(given)))
+        cli.describe()
+        return _train(cli)
+    except (InputError, ValueError) as error:
+        return _fail(error, 2)
+    except ArgumentError as error:
+        return _fail(_explained(str(error)), 2)
+    except TrainingStopped as error:
+        return _fail(error, 1)
+    except KeyboardInterrupt:
+        return 130
+
+
+def _train(cli: TrainCLI) -> int:
+    started = time.monotonic()
+    trainer = cli.trainer
+    try:
+        trainer.fit(
+            cli.model,
+            datamodule=cli.datamodule,
+            ckpt_path=str(cli.checkpoint) if cli.checkpoint else None,
+            weights_only=True,
+        )
+    except SystemExit:
+        # Lightning turns an interrupt into its own exit status.
+        if trainer.state.status == TrainerStatus.INTERRUPTED:
+            print(f"interrupted; go on with --resume={cli.folder.path}", file=sys.stderr)
+            return 130
+        raise
+    if trainer.fast_dev_run or not trainer.is_global_zero:
+        return 0
+    best = cli.folder.checkpoints / "best.ckpt"
+    if not best.is_file():
+        raise TrainingStopped("the run ended before its first validation; there is nothing to keep")
+    report = finish(
+        cli.folder,
+        best,
+        cli.datamodule,
+        device=trainer.strategy.root_device,
+        facts={
+            "name": cli.config.name,
+            "seed": cli.config.seed_everything,
+            "steps": trainer.global_step,
+            "skipped_steps": cli.model.non_finite,
+            "training_seconds": round(time.monotonic() - started, 1),
+        },
+    )
+    for one in report["sets"]:
+        print(f"{one['set']}: {_sentence(one)}")
+    print(f"bundle: {cli.folder.bundle}", file=sys.stderr)
+    return 0
+
+
+def _sentence(figures: Mapping[str, Any]) -> str:
+    rate = "" if figures["wer"] is None else f"{figures['wer']:.2%} "
+    return (
+        f"WER {rate}({figures['substitutions']} substitutions, {figures['deletions']} deletions, "
+        f"{figures['insertions']} insertions, {figures['reference_words']} reference words)"
+    )
+
+
+def _with_checkpoint(given: list[str]) -> list[str]:
+    """On a resume, the checkpoint's own configuration comes first, so that none need be given."""
+    for index, argument in enumerate(given):
+        key, equals, value = argument.partition("=")
+        if key in ("--resume", "--ckpt_path"):
+            path = checkpoint_of(Path(value if equals else given[index + 1 : index + 2][0]))
+            config = load_checkpoint(path)[RUN_KEY]["config"]
+            return [names.inline(config), *given]
+    return given
+
+
+def _check_same(before: Mapping[str, Any], now: Mapping[str, Any], path: Path) -> None:
+    """InputError, with the differences, where a resumed run is not the one that was begun."""
+    was = names.flat({key: before.get(key) for key in FIXED})
+    new = names.flat({key: now.get(key) for key in FIXED})
+    differences = [
+        f"--{key}: {was.get(key)!r} there, {new.get(key)!r} here"
+        for key in sorted(was.keys() | new.keys())
+        if was.get(key) != new.get(key)
+    ]
+    if differences:
+        raise InputError(
+            f"{path}: a resumed run must be the one that was begun; it differs in "
+            + "; ".join(differences)
+        )
+
+
+def _check_precision(precision: Any, accelerator: str) -> None:
+    on_cpu = accelerator == "cpu" or (
+        accelerator == "auto" and not torch.cuda.is_available() and not torch.backends.mps.is_available()
+    )
+    if on_cpu and str(precision) in ("16-mixed", "16", "16-true"):
+        raise InputError(
+            f"trainer.precision={precision}: a CPU has no half precision to train in; valid there: "
+            "32-true, bf16-mixed, 64-true"
+        )
+
+
+def _explained(message: str) -> str:
+    """jsonargparse's message on one line, with the nearest valid key where one was not known."""
+    line = " ".join(message.split())
+    unknown = re.search(r"(?:[Uu]nrecognized arguments?:|[Kk]ey|option) ['\"]?-*([\w.]+)", line)
+    if unknown and re.search(r"unrecognized|not expected|not accepted|unexpected", line, re.I):
+        near = names.nearest(unknown.group(1))
+        if near:
+            line += f"; did you mean {' or '.join(near)}?"
+    return line
+
+
+def _quiet() -> None:
+    """Leave out what Lightning says that is of no use to somebody who trains."""
+    for name in ("lightning.pytorch", "lightning.fabric", "lightning_utilities"):
+        logging.getLogger(name).setLevel(logging.WARNING)
+    for text in (
+        ".*does not have many workers.*",
+        ".*Checkpoint directory .* exists and is not empty.*",
+        ".*LightningCLI's args parameter is intended.*",
+        ".*The number of training batches .* is smaller than the logging interval.*",
+    ):
+        warnings.filterwarnings("ignore", text)
+    warnings.filterwarnings("ignore", category=DeprecationWarning)
+
+
+def _fail(error: object, status: int) -> int:
+    print(f"asr: error: {' '.join(str(error).split())}", file=sys.stderr)
+    return status
