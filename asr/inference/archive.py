@@ -120,7 +120,7 @@ def _checkpoint(path: Path) -> InputError:
 
 
 def _chosen(archive: zipfile.ZipFile, path: Path) -> dict[zipfile.ZipInfo, str]:
-    """The members that make the bundle and the plain names they get, once all are found harmless."""
+    """The members that make the bundle and their plain names, once all are found harmless."""
     members = archive.infolist()
     if len(members) > _MEMBERS:
         raise InputError(f"{path}: has {len(members)} members, where a bundle has under ten")

@@ -65,4 +65,6 @@ def _cell(value: Any) -> str:
 def _figure(key: str, value: Any) -> str:
     if value is None:
         return ""
-    return f"{100 * value:.2f}%" if key == "wer" and isinstance(value, float | int) else _cell(value)
+    return (
+        f"{100 * value:.2f}%" if key == "wer" and isinstance(value, float | int) else _cell(value)
+    )

@@ -50,7 +50,9 @@ def restore(
     tensors = read()
     for name, own in model.state_dict().items():
         if tensors[name].is_floating_point() != own.is_floating_point():
-            raise InputError(f"{where}: {WEIGHTS}: {name} is {tensors[name].dtype}, not {own.dtype}")
+            raise InputError(
+                f"{where}: {WEIGHTS}: {name} is {tensors[name].dtype}, not {own.dtype}"
+            )
     _finite(tensors, where)
     model.load_state_dict(dict(tensors))
     return model.eval()

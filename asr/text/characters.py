@@ -48,7 +48,9 @@ class CharacterTokenizer(Tokenizer):
         return {FILE: self._describe(characters=self.characters)}
 
     @classmethod
-    def _restore(cls, description: Mapping[str, Any], files: Mapping[str, bytes]) -> CharacterTokenizer:
+    def _restore(
+        cls, description: Mapping[str, Any], files: Mapping[str, bytes]
+    ) -> CharacterTokenizer:
         if not isinstance(description["characters"], str):
             raise TypeError("characters must be a string")
         return cls(description["characters"])

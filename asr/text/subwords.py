@@ -37,11 +37,14 @@ class SentencePieceTokenizer(Tokenizer):
         ids = (p.pad_id(), p.eos_id(), p.unk_id(), p.bos_id())
         if ids != (BLANK, EOS, UNK, -1):
             raise InputError(
-                f"{MODEL}: ids of pad, eos, unk, bos are {ids}; must be {BLANK}, {EOS}, {UNK} and no bos"
+                f"{MODEL}: ids of pad, eos, unk, bos are {ids}; "
+                f"must be {BLANK}, {EOS}, {UNK} and no bos"
             )
         odd = range(len(SPECIALS), p.get_piece_size())
         if any(p.is_byte(id) or p.is_control(id) for id in odd):
-            raise InputError(f"{MODEL}: has byte or further control pieces, which are not supported")
+            raise InputError(
+                f"{MODEL}: has byte or further control pieces, which are not supported"
+            )
 
     @classmethod
     def train(

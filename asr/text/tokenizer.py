@@ -54,11 +54,11 @@ class Tokenizer(ABC):
 
     @abstractmethod
     def missing(self, texts: Iterable[str]) -> dict[str, int]:
-        """Characters of the texts that only ``UNK`` can stand for, and how often; frequent first."""
+        """Characters that only ``UNK`` can stand for, and how often; frequent first."""
 
     @abstractmethod
     def files(self) -> dict[str, bytes]:
-        """Everything needed to make it again: file name to content, ``tokenizer.json`` among them."""
+        """All it takes to make it again: file name to content, ``tokenizer.json`` among them."""
 
     @classmethod
     @abstractmethod
@@ -124,7 +124,9 @@ class Tokenizer(ABC):
         try:
             description = json.loads(files[FILE].decode())
             if description["format"] != _FORMAT:
-                raise InputError(f"{FILE}: format {description['format']!r}; this version reads {_FORMAT}")
+                raise InputError(
+                    f"{FILE}: format {description['format']!r}; this version reads {_FORMAT}"
+                )
             if description["kind"] not in Tokenizer.kinds:
                 valid = ", ".join(sorted(Tokenizer.kinds))
                 raise InputError(f"{FILE}: unknown kind {description['kind']!r}; valid: {valid}")

@@ -1,0 +1,177 @@
+"""From the hypotheses of pieces to the transcript of an input, with what to be wary of."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Any, Literal
+
+from torch import Tensor
+
+from asr.inference.bundle import Bundle
+from asr.inference.pieces import Piece
+from asr.inspection import diagnostics
+from asr.inspection.records import record_of
+from asr.inspection.timing import word_times
+from asr.types import (
+    AttentionRecord,
+    Hypothesis,
+    Seconds,
+    Transcript,
+    TranscriptWarning,
+    Waveform,
+    Word,
+)
+
+#: A jump back of this much is no jitter of the alignment: something is being read twice.
+_LONG_JUMP: Seconds = 1.0
+#: So much sound after the last thing that was listened to is no breath.
+_LONG_TAIL: Seconds = 2.0
+#: Sound whose peak stays below this (-80 dB of full scale) holds nothing to hear.
+SILENCE = 1e-4
+
+_MEANS = ("entropy", "relative_entropy", "monotonicity", "coverage")
+_SUMS = ("backward_jumps",)
+
+
+@dataclass(frozen=True)
+class Heard:
+    """What was made of one piece; times are those of its file."""
+
+    piece: Piece
+    texts: tuple[tuple[str, float], ...]
+    words: tuple[Word, ...]
+    record: AttentionRecord
+    figures: Mapping[str, float]
+    warnings: tuple[TranscriptWarning, ...]
+
+
+def heard(
+    piece: Piece,
+    hypotheses: Sequence[Hypothesis],
+    bundle: Bundle,
+    id: str,
+    *,
+    mode: Literal["free", "forced"] = "free",
+    listener: Mapping[str, Tensor] = MappingProxyType({}),
+) -> Heard:
+    """Words, times and diagnostics of a piece's hypotheses, best first."""
+    tokenizer, best = bundle.tokenizer, hypotheses[0]
+    record = record_of(
+        id,
+        best,
+        tokenizer,
+        bundle.model,
+        piece.duration,
+        start=piece.start,
+        mode=mode,
+        listener=listener,
+    )
+    words = word_times(
+        record,
+        tokenizer.words(best.tokens),
+        best.log_probs,
+        onset_shift=bundle.settings.onset_shift,
+    )
+    loud = diagnostics.loud(piece.samples, piece.sample_rate, record.frame_shift)
+    figures = diagnostics.measure(record, loud)
+    return Heard(
+        piece,
+        tuple((_text(bundle, h), h.score) for h in hypotheses),
+        tuple(replace(w, start=piece.start + w.start, end=piece.start + w.end) for w in words),
+        record,
+        figures,
+        tuple(_doubts(piece, best, figures)),
+    )
+
+
+def _text(bundle: Bundle, hypothesis: Hypothesis) -> str:
+    return " ".join(word for word, _, _ in bundle.tokenizer.words(hypothesis.tokens))
+
+
+def _doubts(
+    piece: Piece, best: Hypothesis, figures: Mapping[str, float]
+) -> list[TranscriptWarning]:
+    found = []
+    if not best.ended:
+        found.append(("unfinished", "the text reached its length limit and may repeat itself"))
+    if (jump := figures["longest_backward_jump"]) >= _LONG_JUMP:
+        found.append(
+            ("attention-not-monotonic", f"attention jumped back by {jump:.1f} s: text may repeat")
+        )
+    if (tail := figures["unattended_tail"]) >= _LONG_TAIL:
+        found.append(
+            ("unheard-end", f"the last {tail:.1f} s were not listened to: text may be missing")
+        )
+    end = piece.start + piece.duration
+    return [TranscriptWarning(code, message, piece.start, end) for code, message in found]
+
+
+def transcript(
+    wave: Waveform,
+    parts: Sequence[Heard],
+    warnings: Sequence[TranscriptWarning],
+    *,
+    nbest: int,
+    record: bool,
+    decoding: Mapping[str, Any],
+    model: Mapping[str, str],
+) -> Transcript:
+    """The pieces of one input, in order, as one result.
+
+    Text is joined by spaces; scores add up, and so the n best texts of the whole are the n
+    best sums over the pieces.
+    """
+    duration = wave.duration
+    texts: list[tuple[str, float]] = [("", 0.0)]
+    for part in parts:
+        sums = ((_joined(t, u), s + v) for t, s in texts for u, v in part.texts)
+        texts = heapq.nlargest(nbest, sums, key=lambda item: item[1])
+    records = tuple(part.record for part in parts) if record else ()
+    # A resampled piece may end a sample later than its source did.
+    words = (
+        replace(w, start=min(w.start, duration), end=min(w.end, duration))
+        for part in parts
+        for w in part.words
+    )
+    return Transcript(
+        id=wave.id,
+        # The words', not the best sum's: they are the same unless the search ranked two alike.
+        text=" ".join(part.texts[0][0] for part in parts if part.texts[0][0]),
+        words=tuple(words),
+        duration=duration,
+        score=sum(part.texts[0][1] for part in parts),
+        audio=wave.path,
+        sample_rate=wave.source_rate or wave.sample_rate,
+        nbest=tuple(texts) if nbest > 1 and parts else (),
+        attention=_overall(parts),
+        warnings=(*warnings, *(warning for part in parts for warning in part.warnings)),
+        decoding={**decoding, "pieces": len(parts)},
+        model=model,
+        record=records[0] if len(records) == 1 else None,
+        records=records,
+    )
+
+
+def _joined(first: str, second: str) -> str:
+    return f"{first} {second}" if first and second else first or second
+
+
+def _overall(parts: Sequence[Heard]) -> dict[str, float]:
+    """Of the whole: shares as their mean over time, counts added, the worst of the rest."""
+    if not parts:
+        return {}
+    total = sum(part.piece.duration for part in parts)
+
+    def mean(key: str) -> float:
+        return sum(part.figures[key] * part.piece.duration for part in parts) / total
+
+    rules: dict[str, Callable[[str], float]] = {key: mean for key in _MEANS}
+    rules |= {key: lambda key: sum(part.figures[key] for part in parts) for key in _SUMS}
+
+    def worst(key: str) -> float:
+        return max(part.figures[key] for part in parts)
+
+    return {key: rules.get(key, worst)(key) for key in parts[0].figures}
