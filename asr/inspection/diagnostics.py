@@ -145,7 +145,9 @@ def measure(record: AttentionRecord, speech: Tensor | None = None) -> dict[str, 
     spoken = torch.ones(1, len(record.tokens), dtype=torch.bool)
     if record.tokens and record.tokens[-1] == SPECIALS[EOS]:
         spoken[0, -1] = False
-    heard = torch.ones(frames, dtype=torch.bool) if speech is None else speech.bool()
+    heard = torch.ones(frames, dtype=torch.bool)
+    if speech is not None:  # a listener may leave out a last frame that is not full
+        heard = functional.pad(speech.bool(), (0, max(0, frames - len(speech))))[:frames]
     moved, real = steps(weights, spoken)
     moved = frame_start(moved[real], shift)
     back, skip = (-moved).clamp_min(0), moved.clamp_min(0)

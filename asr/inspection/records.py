@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal
 
@@ -11,7 +12,7 @@ from torch import Tensor
 
 from asr.glimpses.timing import frame_end
 from asr.text import EOS, Tokenizer
-from asr.types import AttentionRecord, Hypothesis, Seconds
+from asr.types import AttentionRecord, Hypothesis, Seconds, Transcript
 
 if TYPE_CHECKING:
     from asr.nn.las import LAS
@@ -103,3 +104,36 @@ def validate(record: AttentionRecord, *, normalised: bool = True) -> AttentionRe
             f"more than a frame away from the audio's end at {record.duration:.3f} s"
         )
     return record
+
+
+def by_piece(transcript: Transcript) -> list[Transcript]:
+    """One transcript for each piece that was listened to by itself, with its own record.
+
+    Long sound is transcribed in pieces, each with an attention of its own; a transcript of one
+    piece comes back as it is. The others' figures are left empty: those of the whole say nothing
+    about a part. Times stay those of the file.
+    """
+    if len(transcript.records) <= 1:
+        return [transcript]
+    pieces = []
+    for record in transcript.records:
+        start, end = record.start, record.start + record.duration
+        words = tuple(word for word in transcript.words if start <= word.start < end)
+        warnings = tuple(
+            warning
+            for warning in transcript.warnings
+            if warning.start is None or start <= warning.start < end
+        )
+        text = " ".join(word.word for word in words)
+        pieces.append(
+            replace(
+                transcript,
+                text=text,
+                words=words,
+                warnings=warnings,
+                attention={},
+                record=record,
+                records=(record,),
+            )
+        )
+    return pieces
