@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 import numpy as np
+from numpy import fft
 from numpy.typing import NDArray
-from scipy import fft
 
 from asr.types import Seconds
 
@@ -55,12 +55,6 @@ class Augmentation:
         if self.word_gain < 0:
             raise ValueError(f"word_gain must be 0 dB or more, not {self.word_gain}")
 
-    @classmethod
-    def none(cls) -> Augmentation:
-        """Nothing is changed."""
-        still = {field.name: 0.0 for field in fields(cls) if isinstance(field.default, float)}
-        return cls(**still, speed=(1.0, 1.0), gain=(0.0, 0.0))
-
 
 USUAL = Augmentation()
 
@@ -71,11 +65,12 @@ class Spoiler:
     ``babble`` are the clips that a murmur of voices is made of; ``seed`` fixes the banks.
     """
 
-    def __init__(self, augmentation: Augmentation, sample_rate: int, babble: Sequence[Sound],
-                 seed: int = 0) -> None:
+    def __init__(
+        self, augmentation: Augmentation, sample_rate: int, babble: Sequence[Sound], seed: int = 0
+    ) -> None:
         self.augmentation = augmentation
         rng = np.random.default_rng([seed, 1])
-        size = fft.next_fast_len(round(_NOISE * sample_rate))
+        size = _power_of_two(round(_NOISE * sample_rate))
         self._noises = [_coloured(rng, size, slope) for slope in (0.0, -0.5, -1.0)]
         self._noises.append(_murmur(rng, size, babble))
         self._rooms = [_room(rng, sample_rate) for _ in range(_ROOMS)]
@@ -86,7 +81,7 @@ class Spoiler:
         plan, chance, amount = self.augmentation, rng.random(4), rng.random(8)
         if chance[0] < plan.room:
             room = self._rooms[int(amount[0] * _ROOMS)]
-            size = fft.next_fast_len(len(wave) + len(room), real=True)
+            size = _power_of_two(len(wave) + len(room))
             wave[:] = fft.irfft(fft.rfft(wave, size) * fft.rfft(room, size), size)[: len(wave)]
         if chance[1] < plan.tilt:
             coefficient = np.float32(1.6 * amount[1] - 0.8)
@@ -106,7 +101,7 @@ class Spoiler:
 
 
 def _coloured(rng: np.random.Generator, size: int, slope: float) -> Sound:
-    """Noise whose amplitude goes with frequency to the power ``slope``; it repeats without a seam."""
+    """Noise whose amplitude goes with frequency to the power ``slope``; it has no seam."""
     spectrum = fft.rfft(rng.standard_normal(size))
     spectrum *= np.maximum(np.arange(len(spectrum)), 20.0) ** slope
     return _levelled(fft.irfft(spectrum, size))
@@ -140,6 +135,10 @@ def _mulaw_table() -> Sound:
     coded = np.sign(linear) * np.log1p(_MULAW * np.abs(linear)) / np.log1p(_MULAW)
     steps = np.round(coded * 127) / 127
     return (np.sign(steps) * np.expm1(np.abs(steps) * np.log1p(_MULAW)) / _MULAW).astype(np.float32)
+
+
+def _power_of_two(least: int) -> int:
+    return 1 << (least - 1).bit_length()
 
 
 def _levelled(sound: NDArray[np.float64]) -> Sound:

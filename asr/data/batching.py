@@ -24,8 +24,14 @@ def pad(waves: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
     return padded, lengths
 
 
-def batch(ids: Sequence[str], waves: Tensor, wave_lengths: Tensor, texts: Sequence[str],
-          words: Sequence[Sequence[WordTime]], tokenizer: Tokenizer) -> Batch:
+def batch(
+    ids: Sequence[str],
+    waves: Tensor,
+    wave_lengths: Tensor,
+    texts: Sequence[str],
+    words: Sequence[Sequence[WordTime]],
+    tokenizer: Tokenizer,
+) -> Batch:
     """Put sounds (B,L), lengths (B,), normalised texts and true word times together.
 
     ``token_times`` is None where no utterance has ``words``; see :func:`token_times` for what
@@ -45,8 +51,9 @@ def batch(ids: Sequence[str], waves: Tensor, wave_lengths: Tensor, texts: Sequen
     return Batch(tuple(ids), waves, wave_lengths, targets, lengths, tuple(texts), times)
 
 
-def token_times(tokens: Sequence[int], words: Sequence[WordTime],
-                tokenizer: Tokenizer) -> list[tuple[Seconds, Seconds]]:
+def token_times(
+    tokens: Sequence[int], words: Sequence[WordTime], tokenizer: Tokenizer
+) -> list[tuple[Seconds, Seconds]]:
     """Where each token's word starts and ends; a space has the pause between its neighbours.
 
     NaN where that is not known: no ``words``, or not the words of the tokens.

@@ -57,8 +57,7 @@ def read(path: Path | str, *, needs: Collection[str] = ("duration", "text")) -> 
     and CRLF are fine. Raises InputError with file and line for anything else that is not.
     """
     path = Path(path)
-    utterances: list[Utterance] = []
-    seen: dict[str, int] = {}
+    rows: list[tuple[str, Utterance]] = []
     for number, line in _lines(path):
         where = f"{path}:{number}"
         try:
@@ -69,30 +68,26 @@ def read(path: Path | str, *, needs: Collection[str] = ("duration", "text")) -> 
             raise InputError(f"{where}: a JSON object is expected, not {_kind(row)}")
         missing = [key for key in ("id", "audio", *needs) if row.get(key) is None]
         if missing:
-            raise InputError(f"{where}: no {_quoted(missing)}; an utterance needs "
-                             f"{_quoted(('id', 'audio', *needs))}")
-        utterance = _from_row(row, path.parent, where)
-        if utterance.id in seen:
-            raise InputError(f"{where}: id {utterance.id!r} is that of line {seen[utterance.id]}; "
-                             "ids must differ")
-        seen[utterance.id] = number
-        utterances.append(utterance)
-    return utterances
+            raise InputError(
+                f"{where}: no {_quoted(missing)}; an utterance needs "
+                f"{_quoted(('id', 'audio', *needs))}"
+            )
+        rows.append((where, _from_row(row, path.parent, where)))
+    return _distinct(rows)
 
 
 def write(path: Path | str, utterances: Iterable[Utterance]) -> None:
     """Write a manifest at once or not at all; the same utterances give the same bytes.
 
-    Audio below the manifest's folder, or beside it, is written relative to it. Times are rounded
+    Audio is written relative to the manifest's folder, wherever it is. Times are rounded
     to microseconds. Raises InputError where two utterances have one id.
     """
     path = Path(path)
-    rows = [_to_row(utterance, path.parent) for utterance in utterances]
-    ids = [row["id"] for row in rows]
-    if len(set(ids)) < len(ids):
-        double = next(id for index, id in enumerate(ids) if id in ids[:index])
-        raise InputError(f"{path}: two utterances with the id {double!r}; ids must differ")
-    lines = (json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n" for row in rows)
+    rows = _distinct([(str(path), utterance) for utterance in utterances])
+    lines = (
+        json.dumps(_to_row(utterance, path.parent), ensure_ascii=False, allow_nan=False) + "\n"
+        for utterance in rows
+    )
     write_bytes(path, "".join(lines).encode())
 
 
@@ -133,10 +128,10 @@ def read_tsv(folder: Path | str) -> list[Utterance]:
     header = _cells(lines[0][1])
     missing = [name for name in _TSV if name not in header]
     if missing:
-        raise InputError(f"{path}:{lines[0][0]}: no column {_quoted(missing)} among "
-                         f"{_quoted(header)}")
-    utterances = []
-    seen: dict[str, int] = {}
+        raise InputError(
+            f"{path}:{lines[0][0]}: no column {_quoted(missing)} among {_quoted(header)}"
+        )
+    rows: list[tuple[str, Utterance]] = []
     for number, line in lines[1:]:
         where = f"{path}:{number}"
         cells = _cells(line)
@@ -149,11 +144,21 @@ def read_tsv(folder: Path | str) -> list[Utterance]:
         except ValueError:
             raise InputError(f"{where}: duration_s is not a number of seconds") from None
         row = {key: value for key, value in row.items() if key not in ("words", "start", "end")}
-        utterance = _from_row(row, path.parent, where)
+        rows.append((where, _from_row(row, path.parent, where)))
+    return _distinct(rows)
+
+
+def _distinct(rows: Iterable[tuple[str, Utterance]]) -> list[Utterance]:
+    """The utterances of (where from, utterance); InputError where two have one id."""
+    seen: dict[str, str] = {}
+    utterances = []
+    for where, utterance in rows:
         if utterance.id in seen:
-            raise InputError(f"{where}: id {utterance.id!r} is that of line {seen[utterance.id]}; "
-                             "ids must differ")
-        seen[utterance.id] = number
+            raise InputError(
+                f"{where}: the id {utterance.id!r} was there already "
+                f"({seen[utterance.id]}); ids must differ"
+            )
+        seen[utterance.id] = where
         utterances.append(utterance)
     return utterances
 
@@ -184,7 +189,7 @@ def _from_row(row: Mapping[str, Any], folder: Path, where: str) -> Utterance:
         raise InputError(f"{where}: 'words' must be a list of word, start, end")
     return Utterance(
         id=texts["id"],
-        audio=Path(os.path.normpath(folder / texts["audio"])),
+        audio=_resolved(folder, texts["audio"]),
         duration=_seconds(row, "duration", where),
         text=texts["text"],
         speaker=texts["speaker"],
@@ -194,6 +199,12 @@ def _from_row(row: Mapping[str, Any], folder: Path, where: str) -> Utterance:
         end=_seconds(row, "end", where) if row.get("end") is not None else None,
         extra={key: value for key, value in row.items() if key not in _KNOWN},
     )
+
+
+def _resolved(folder: Path, audio: str) -> Path:
+    """``..`` goes up from where a linked folder really is, as the system has it."""
+    path = folder / audio
+    return Path(os.path.realpath(path)) if ".." in path.parts else path
 
 
 def _word(row: Any, where: str) -> WordTime:
@@ -223,7 +234,10 @@ def _seconds(row: Mapping[str, Any], key: str, where: str) -> Seconds:
 
 
 def _to_row(utterance: Utterance, folder: Path) -> dict[str, Any]:
-    audio = Path(os.path.relpath(os.path.abspath(utterance.audio), os.path.abspath(folder)))
+    audio = Path(os.path.abspath(utterance.audio))
+    if not audio.is_relative_to(os.path.abspath(folder)):
+        audio, folder = Path(os.path.realpath(audio)), Path(os.path.realpath(folder))
+    audio = Path(os.path.relpath(audio, folder))
     row: dict[str, Any] = {
         "id": utterance.id,
         "audio": audio.as_posix(),
@@ -246,8 +260,13 @@ def _to_row(utterance: Utterance, folder: Path) -> dict[str, Any]:
 
 
 def _kind(value: Any) -> str:
-    return {dict: "an object", list: "a list", str: "a string", bool: "a boolean",
-            type(None): "null"}.get(type(value), "a number")
+    return {
+        dict: "an object",
+        list: "a list",
+        str: "a string",
+        bool: "a boolean",
+        type(None): "null",
+    }.get(type(value), "a number")
 
 
 def _quoted(names: Iterable[str]) -> str:

@@ -29,7 +29,7 @@ class Clip:
 
 
 class Draw(NamedTuple):
-    """M strings drawn: ``clips`` (M,W) numbers in the pool, of which the first ``words`` (M,) count."""
+    """M strings drawn: ``clips`` (M,W) numbers in the pool; only the first ``words`` (M,) count."""
 
     clips: NDArray[np.int64]
     words: NDArray[np.int64]
@@ -46,8 +46,11 @@ class StringPool:
 
     def __init__(self, manifests: Sequence[Path | str] | Path | str, sample_rate: int) -> None:
         paths = [manifests] if isinstance(manifests, (str, Path)) else manifests
-        self._set(_load([u for path in paths for u in manifest.read(path)], sample_rate),
-                  sample_rate, ", ".join(str(path) for path in paths))
+        self._set(
+            _load([u for path in paths for u in manifest.read(path)], sample_rate),
+            sample_rate,
+            ", ".join(str(path) for path in paths),
+        )
 
     @classmethod
     def of(cls, clips: Iterable[Clip], sample_rate: int) -> StringPool:
@@ -80,13 +83,14 @@ class StringPool:
     def __len__(self) -> int:
         return len(self.clips)
 
-    def draw(self, rng: np.random.Generator, words: NDArray[np.int64],
-             speaker: str | None = None) -> Draw:
+    def draw(
+        self, rng: np.random.Generator, words: NDArray[np.int64], speaker: str | None = None
+    ) -> Draw:
         """Strings of ``words`` (M,) words, each by one speaker (any, or the one named).
 
         Speakers, then words, then recordings are equally likely.
         """
-        # Uniform doubles alone are drawn: of NumPy's streams they are the one least likely to change.
+        # Uniform doubles alone are drawn: they are NumPy's stream least likely to change.
         shape = (len(words), int(words.max(initial=1)))
         if speaker is None:
             rows = (rng.random(len(words)) * len(self.speakers)).astype(np.int64)
@@ -113,7 +117,7 @@ def _cut(piece: Utterance, samples: NDArray[np.float32], rate: int) -> Clip:
     end = len(samples) if piece.end is None else round(piece.end * rate)
     samples = samples[round(piece.start * rate) : end]
     if not len(samples):
-        raise InputError(f"{where}: holds no sound between {piece.start} and {piece.end or 'end'} s")
+        raise InputError(f"{where}: no sound between {piece.start} s and {piece.end or 'the end'}")
     onset, offset = 0, len(samples)
     if piece.words:
         onset = min(round(piece.words[0].start * rate), offset - 1)

@@ -42,7 +42,9 @@ class Spacing:
         if not self.gaps:
             raise ValueError("gaps must have at least one (shortest, longest)")
 
-    def draw(self, rng: np.random.Generator, words: NDArray[np.int64], rate: int) -> NDArray[np.int64]:
+    def draw(
+        self, rng: np.random.Generator, words: NDArray[np.int64], rate: int
+    ) -> NDArray[np.int64]:
         """Samples of silence (M,W+1) before each word and after the last; beyond that, zeros."""
         columns = np.arange(int(words.max(initial=1)) + 1)
         shape = (len(words), len(columns))
@@ -53,7 +55,6 @@ class Spacing:
         return np.where(columns <= words[:, None], np.rint(seconds * rate), 0).astype(np.int64)
 
 
-VARIED = Spacing()
 EVEN = Spacing(edges=(0.1, 0.4), gaps=((0.05, 0.5),))
 
 
@@ -68,41 +69,48 @@ class Rendered(NamedTuple):
         return " ".join(word.word for word in self.words)
 
 
-def render(pool: StringPool, seed: Sequence[int], words: int, *, speaker: str,
-           spacing: Spacing = EVEN) -> Rendered:
+def render(
+    pool: StringPool, seed: Sequence[int], words: int, *, speaker: str, spacing: Spacing = EVEN
+) -> Rendered:
     """A string of ``words`` words by ``speaker``, unspoilt: the same ``seed`` gives the same."""
     rng = np.random.default_rng(list(seed))
     draw = pool.draw(rng, np.array([words]), speaker)
     gaps = spacing.draw(rng, draw.words, pool.sample_rate)[0]
     clips = [pool.clips[number] for number in draw.clips[0]]
     samples = np.zeros(int(gaps.sum()) + sum(len(clip.samples) for clip in clips), np.float32)
-    return Rendered(samples, _lay(samples, clips, gaps, [clip.samples for clip in clips],
-                                  pool.sample_rate))
+    return Rendered(
+        samples, _lay(samples, clips, gaps, [clip.samples for clip in clips], pool.sample_rate)
+    )
 
 
-def _lay(wave: Sound, clips: Sequence[Clip], gaps: NDArray[np.int64], sounds: Sequence[Sound],
-         rate: int) -> tuple[WordTime, ...]:
+def _lay(
+    wave: Sound, clips: Sequence[Clip], gaps: NDArray[np.int64], sounds: Sequence[Sound], rate: int
+) -> tuple[WordTime, ...]:
     """Put ``sounds``, the clips at some pace, into ``wave`` with ``gaps`` before them."""
     position, words = 0, []
-    for clip, gap, sound in zip(clips, gaps, sounds, strict=False):  # the last gap follows all words
+    for clip, gap, sound in zip(clips, gaps, sounds, strict=False):  # one gap more, after them
         position += int(gap)
         wave[position : position + len(sound)] = sound
         pace = len(sound) / len(clip.samples) / rate
-        words.append(WordTime(clip.word, position / rate + clip.onset * pace,
-                              position / rate + clip.offset * pace))
+        words.append(
+            WordTime(
+                clip.word, position / rate + clip.onset * pace, position / rate + clip.offset * pace
+            )
+        )
         position += len(sound)
     return tuple(words)
 
 
 class StringDataset(Dataset[Batch]):
-    """Batches of strings of words by one speaker each, made on the fly; item ``i`` is a whole batch.
+    """Batches of strings of words, each by one speaker, made on the fly; an item is a whole batch.
 
     An item depends on ``seed`` and its index alone, so any number of workers (``DataLoader(...,
     batch_size=None)``), and a run that is resumed at any index, get the same. ``batches`` is the
     length of the run. Strings have 1 to ``max_words`` words; at first up to 2, growing to
     ``max_words`` over the first ``curriculum`` (share) of the run. A batch holds about
-    ``words_per_batch`` words in strings of nearly one length. ``augmentation`` None leaves the
-    recordings as they are. Raises ValueError for parameters out of range.
+    ``words_per_batch`` words in strings of nearly one length. ``spacing`` None is ``Spacing()``;
+    ``augmentation`` None leaves the recordings as they are. Raises
+    ValueError for parameters out of range.
     """
 
     def __init__(
@@ -114,19 +122,23 @@ class StringDataset(Dataset[Batch]):
         words_per_batch: int = 60,
         max_words: int = 8,
         curriculum: float = 0.3,
-        spacing: Spacing = VARIED,
+        spacing: Spacing | None = None,
         augmentation: Augmentation | None = USUAL,
         seed: int = 0,
     ) -> None:
-        for name, value in (("batches", batches), ("words_per_batch", words_per_batch),
-                            ("max_words", max_words)):
+        for name, value in (
+            ("batches", batches),
+            ("words_per_batch", words_per_batch),
+            ("max_words", max_words),
+        ):
             if value < 1:
                 raise ValueError(f"{name} must be 1 or more, not {value}")
         if not 0 <= curriculum <= 1:
             raise ValueError(f"curriculum must be a share from 0 to 1, not {curriculum}")
         self.pool, self.tokenizer, self.batches, self.seed = pool, tokenizer, batches, seed
-        self.words_per_batch, self.max_words, self.curriculum = words_per_batch, max_words, curriculum
-        self.spacing = spacing
+        self.words_per_batch, self.max_words = words_per_batch, max_words
+        self.curriculum = curriculum
+        self.spacing = spacing or Spacing()
         self.augmentation = augmentation
         if augmentation is not None:
             sounds = [clip.samples for clip in pool.clips]
@@ -151,8 +163,9 @@ class StringDataset(Dataset[Batch]):
         drawn = self._choose(rng, self.longest(index))
         lengths = drawn.lengths.sum(axis=1) + drawn.gaps.sum(axis=1)
         waves = np.zeros((len(lengths), int(lengths.max())), np.float32)
-        words = [self._fill(waves[row, : lengths[row]], drawn, row, rng)
-                 for row in range(len(lengths))]
+        words = [
+            self._fill(waves[row, : lengths[row]], drawn, row, rng) for row in range(len(lengths))
+        ]
         return batch(
             [f"{index}-{row}" for row in range(len(words))],
             torch.from_numpy(waves),
@@ -181,8 +194,12 @@ class StringDataset(Dataset[Batch]):
         before = total[first] - draw.words[order[first]]
         last = int(np.searchsorted(total, before + self.words_per_batch, side="right"))
         rows = order[first : max(first + 1, last)]
-        return _Plan(Draw(draw.clips[rows], draw.words[rows]), gaps[rows], speeds[rows],
-                     lengths[rows].astype(np.int64))
+        return _Plan(
+            Draw(draw.clips[rows], draw.words[rows]),
+            gaps[rows],
+            speeds[rows],
+            lengths[rows].astype(np.int64),
+        )
 
     def _speeds(self, rng: np.random.Generator, draw: Draw) -> NDArray[np.float64]:
         """How much faster than recorded each word is (M,W); 1 throughout for many strings."""
@@ -194,20 +211,27 @@ class StringDataset(Dataset[Batch]):
         speeds = speeds * (1 + self.augmentation.word_speed * (2 * rng.random(shape) - 1))
         return np.where(rng.random((shape[0], 1)) < self.augmentation.speed_share, speeds, 1.0)
 
-    def _fill(self, wave: Sound, plan: _Plan, row: int, rng: np.random.Generator,
-              ) -> tuple[WordTime, ...]:
+    def _fill(
+        self,
+        wave: Sound,
+        plan: _Plan,
+        row: int,
+        rng: np.random.Generator,
+    ) -> tuple[WordTime, ...]:
         count = int(plan.draw.words[row])
         numbers = plan.draw.clips[row, :count].tolist()
         clips = [self.pool.clips[number] for number in numbers]
         if self.augmentation is None:
-            return _lay(wave, clips, plan.gaps[row], [clip.samples for clip in clips],
-                        self.pool.sample_rate)
+            return _lay(
+                wave, clips, plan.gaps[row], [clip.samples for clip in clips], self.pool.sample_rate
+            )
         decibels = self.augmentation.word_gain * (2 * rng.random(count) - 1)
         gains = (10 ** (decibels / 20)).astype(np.float32)
         sounds = [
             gain * self._paced(number, length, speed)
             for number, length, speed, gain in zip(
-                numbers, plan.lengths[row].tolist(), plan.speeds[row].tolist(), gains, strict=False)
+                numbers, plan.lengths[row].tolist(), plan.speeds[row].tolist(), gains, strict=False
+            )
         ]
         words = _lay(wave, clips, plan.gaps[row], sounds, self.pool.sample_rate)
         energy = sum(float(sound @ sound) for sound in sounds)
@@ -228,7 +252,7 @@ class StringDataset(Dataset[Batch]):
 
 
 class _Plan(NamedTuple):
-    """The strings of a batch before they sound: lengths (M,W) samples, gaps (M,W+1), speeds (M,W)."""
+    """Strings before they sound: lengths (M,W) and gaps (M,W+1) in samples, speeds (M,W)."""
 
     draw: Draw
     gaps: NDArray[np.int64]

@@ -6,7 +6,6 @@ takes 0 to 4 are the test set), or a folder with a ``manifest.tsv`` of the same 
 
 from __future__ import annotations
 
-import argparse
 import io
 import logging
 import re
@@ -52,16 +51,12 @@ class Strings:
 
 
 _VALID = Strings("valid", 100, 1, 8)
-_TESTS = (Strings("test", 500, 1, 8), Strings("test-9-15", 100, 9, 15),
-          Strings("test-16-25", 100, 16, 25))
+_TESTS = (
+    Strings("test", 500, 1, 8),
+    Strings("test-9-15", 100, 9, 15),
+    Strings("test-16-25", 100, 16, 25),
+)
 _UNHEARD = Strings(LEFT_OUT, 200, 1, 8)
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of :func:`prepare`."""
-    parser.add_argument("--leave-out", action="append", default=[], metavar="SPEAKER",
-                        help="keep this speaker out of training and validation, and write "
-                             f"{LEFT_OUT}.jsonl of the speaker's strings (may be given again)")
 
 
 def prepare(source: Path | str, out: Path | str, *, leave_out: Collection[str] = ()) -> list[Path]:
@@ -80,8 +75,10 @@ def prepare(source: Path | str, out: Path | str, *, leave_out: Collection[str] =
     speakers = sorted({recording.speaker for recording in recordings})
     unknown = sorted(set(leave_out) - set(speakers))
     if unknown:
-        raise InputError(f"{source}: no speaker {', '.join(unknown)} to leave out; the speakers are "
-                         f"{', '.join(speakers)}")
+        raise InputError(
+            f"{source}: no speaker {', '.join(unknown)} to leave out; the speakers "
+            f"are {', '.join(speakers)}"
+        )
     clips = _convert(recordings, out)
     heard = [r for r in recordings if r.speaker not in leave_out]
     valid = _held_apart(heard)
@@ -89,14 +86,17 @@ def prepare(source: Path | str, out: Path | str, *, leave_out: Collection[str] =
     apart = [r for r in heard if r.id in valid]
     test = [r for r in heard if r.split == "test"]
     unheard = _tested(r for r in recordings if r.speaker in leave_out)
-    return _write({
-        "pool-train": [_entry(r, "train", clips, out) for r in train],
-        "pool-valid": [_entry(r, "valid", clips, out) for r in apart],
-        "test-isolated": [_entry(r, "test", clips, out) for r in test],
-        _VALID.name: _strings(_VALID, apart, clips, out),
-        **{strings.name: _strings(strings, test, clips, out) for strings in _TESTS},
-        LEFT_OUT: _strings(_UNHEARD, unheard, clips, out),
-    }, out)
+    return _write(
+        {
+            "pool-train": [_entry(r, "train", clips, out) for r in train],
+            "pool-valid": [_entry(r, "valid", clips, out) for r in apart],
+            "test-isolated": [_entry(r, "test", clips, out) for r in test],
+            _VALID.name: _strings(_VALID, apart, clips, out),
+            **{strings.name: _strings(strings, test, clips, out) for strings in _TESTS},
+            LEFT_OUT: _strings(_UNHEARD, unheard, clips, out),
+        },
+        out,
+    )
 
 
 def _find(source: Path) -> list[Utterance]:
@@ -105,12 +105,16 @@ def _find(source: Path) -> list[Utterance]:
         found = manifest.read_tsv(source)
         for recording in found:
             if recording.text.strip().lower() not in WORDS:
-                raise InputError(f"{source / 'manifest.tsv'}: {recording.id}: the transcript must be "
-                                 f"one of {', '.join(WORDS)}, not {recording.text!r}")
+                raise InputError(
+                    f"{source / 'manifest.tsv'}: {recording.id}: the transcript must "
+                    f"be one of {', '.join(WORDS)}, not {recording.text!r}"
+                )
             if not recording.speaker:
                 raise InputError(f"{source / 'manifest.tsv'}: {recording.id}: no speaker")
-        found = [replace(r, text=r.text.strip().lower(),
-                         split="test" if r.split == "test" else "train") for r in found]
+        found = [
+            replace(r, text=r.text.strip().lower(), split="test" if r.split == "test" else "train")
+            for r in found
+        ]
     elif (source / "recordings").is_dir():
         found = []
         for path in (source / "recordings").glob("*.wav"):
@@ -121,8 +125,9 @@ def _find(source: Path) -> list[Utterance]:
             split = "test" if int(take) < _TEST_TAKES else "train"
             found.append(Utterance(path.stem, path, 0.0, WORDS[int(digit)], speaker, split))
     else:
-        raise InputError(f"{source}: neither recordings/<digit>_<speaker>_<take>.wav nor a "
-                         "manifest.tsv is there")
+        raise InputError(
+            f"{source}: neither recordings/<digit>_<speaker>_<take>.wav nor a manifest.tsv is there"
+        )
     if not found:
         raise InputError(f"{source}: no recordings")
     return sorted(found, key=lambda r: (r.speaker, WORDS.index(r.text), _take(r.id), r.id))
@@ -140,7 +145,7 @@ def _held_apart(recordings: Iterable[Utterance]) -> set[str]:
 
 
 def _tested(recordings: Iterable[Utterance]) -> list[Utterance]:
-    """The test recordings of each speaker; all that there are of one who has not every word there."""
+    """The test recordings of each speaker; all recordings of one whose tests lack a word."""
     kept: list[Utterance] = []
     for _, group in groupby(recordings, key=lambda r: r.speaker):
         everything = list(group)
@@ -192,12 +197,23 @@ def heard_span(samples: NDArray[np.float32], rate: int) -> tuple[int, int]:
 def _entry(recording: Utterance, split: str, clips: dict[str, Clip], out: Path) -> Utterance:
     clip = clips[recording.id]
     word = WordTime(clip.word, clip.onset / RATE, clip.offset / RATE)
-    return Utterance(recording.id, out / _audio_path(recording.id), len(clip.samples) / RATE,
-                     clip.word, clip.speaker, split, (word,))
+    return Utterance(
+        recording.id,
+        out / _audio_path(recording.id),
+        len(clip.samples) / RATE,
+        clip.word,
+        clip.speaker,
+        split,
+        (word,),
+    )
 
 
-def _strings(strings: Strings, recordings: Sequence[Utterance], clips: dict[str, Clip], out: Path,
-             ) -> list[Utterance]:
+def _strings(
+    strings: Strings,
+    recordings: Sequence[Utterance],
+    clips: dict[str, Clip],
+    out: Path,
+) -> list[Utterance]:
     """Strings of every speaker, as many of each length, their sound written to ``out``.
 
     A speaker's strings depend on his own recordings and the name of the set alone.
@@ -217,8 +233,17 @@ def _strings(strings: Strings, recordings: Sequence[Utterance], clips: dict[str,
             id = f"{strings.name}-{speaker}-{index:03d}"
             path = out / "strings" / strings.name / f"{speaker}-{index:03d}.flac"
             manifest.write_bytes(path, _flac(string.samples))
-            entries.append(Utterance(id, path, len(string.samples) / RATE, string.text, speaker,
-                                     strings.name, string.words))
+            entries.append(
+                Utterance(
+                    id,
+                    path,
+                    len(string.samples) / RATE,
+                    string.text,
+                    speaker,
+                    strings.name,
+                    string.words,
+                )
+            )
     return entries
 
 
