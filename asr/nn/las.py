@@ -116,7 +116,12 @@ class LAS(nn.Module):
                 attention=made(Attention, "attention"),
                 speller=lambda size, attention, dim: Speller.resolve(
                     spec["speller"].get("name", "")
-                )(size, attention, dim, **{k: v for k, v in spec["speller"].items() if k != "name"}),
+                )(
+                    size,
+                    attention,
+                    dim,
+                    **{k: v for k, v in spec["speller"].items() if k != "name"},
+                ),
                 ctc=spec["ctc"],
             )
         except InputError:

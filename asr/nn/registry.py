@@ -47,7 +47,9 @@ class Component(nn.Module):
         """The short name and every keyword argument, defaults included: enough to build it again."""
         parameters = inspect.signature(type(self).__init__).parameters.values()
         defaults = {
-            p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY and p.default is not p.empty
+            p.name: p.default
+            for p in parameters
+            if p.kind is p.KEYWORD_ONLY and p.default is not p.empty
         }
         return {"name": self.name, **defaults, **self._arguments}
 

@@ -61,7 +61,9 @@ class Attention(Component, family=True):
         """The state before the first token for ``rows`` rows (N), each leaf N-first."""
 
     @abstractmethod
-    def step(self, query: Tensor, memory: Memory, state: Any, *, mode: Mode) -> tuple[Attended, Any]:
+    def step(
+        self, query: Tensor, memory: Memory, state: Any, *, mode: Mode
+    ) -> tuple[Attended, Any]:
         """One token: query (N,H) -> Attended and the next state."""
 
     def sequence(self, queries: Tensor, memory: Memory, *, mode: Mode) -> Attended:

@@ -16,7 +16,11 @@ from asr.types import Encoded
 
 def _feed_forward(dim: int, inner: int, dropout: float) -> nn.Sequential:
     return nn.Sequential(
-        nn.LayerNorm(dim), nn.Linear(dim, inner), nn.SiLU(), nn.Dropout(dropout), nn.Linear(inner, dim)
+        nn.LayerNorm(dim),
+        nn.Linear(dim, inner),
+        nn.SiLU(),
+        nn.Dropout(dropout),
+        nn.Linear(inner, dim),
     )
 
 
@@ -154,7 +158,9 @@ class Conformer(Encoder):
             states, matrix = block(states, lengths, inspect=layer in inspect)
             if matrix is not None:
                 matrices[layer] = matrix
-        return Encoded(states * length_mask(lengths, states.shape[1]).unsqueeze(-1), lengths, matrices)
+        return Encoded(
+            states * length_mask(lengths, states.shape[1]).unsqueeze(-1), lengths, matrices
+        )
 
 
 def _named(kind: str | Mapping[str, Any]) -> Mapping[str, Any]:
