@@ -42,6 +42,7 @@ class Input:
     suffix: str = ""
     start: float = 0.0
     end: float | None = None
+    text: str = ""  # what is said, where a manifest tells
 
     @property
     def shown(self) -> str:
@@ -203,7 +204,7 @@ def _manifest(path: Path) -> list[Input]:
     return [
         Input(
             utterance.audio, file_name(utterance.id), utterance.id, utterance.id,
-            start=utterance.start, end=utterance.end,
+            start=utterance.start, end=utterance.end, text=utterance.text,
         )
         for utterance in utterances
     ]  # fmt: skip

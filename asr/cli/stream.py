@@ -49,7 +49,7 @@ def transcripts(
     seconds = 0.0
     for index, each in enumerate(inputs):
         try:
-            waves = _read(each, transcriber.sample_rate, channel)
+            waves = read_waves(each, transcriber.sample_rate, channel)
         except InputError as error:
             fail(each, error)
             yield index, []
@@ -62,7 +62,8 @@ def transcripts(
     yield from _window(window, transcriber, fail, batch_seconds, record)
 
 
-def _read(each: Input, rate: int, channel: str | int) -> list[Waveform]:
+def read_waves(each: Input, rate: int, channel: str | int) -> list[Waveform]:
+    """The sounds of an input at ``rate``, one a channel with "split". Raises InputError."""
     from asr.audio import load, load_channels
 
     source = each.open()
