@@ -30,7 +30,7 @@ INK, FAINT, RULE, ACCENT = "#1d1b26", "#7a7788", "#d9d6e0", "#0f9d94"
 HEAT = LinearSegmentedColormap.from_list(
     "attention", ["#ffffff", "#fbd3bd", "#ee6a63", "#93298a", "#1d1147"]
 )
-_STYLE: dict[str, Any] = {
+_STYLE: Any = {
     "font.family": "DejaVu Sans",
     "font.size": 8.5,
     "text.color": INK,
@@ -101,7 +101,7 @@ def draw(
                 min(matrix_height, 1.6) / height,
             )
         )
-        figure.colorbar(image, bar, ticks=MaxNLocator(4), label="weight").outline.set_visible(False)  # type: ignore[operator]
+        figure.colorbar(image, bar, ticks=MaxNLocator(4), label="weight").outline.set_visible(False)
         _draw_title(figure, record, measures, head, width, height)
     return figure
 
@@ -212,7 +212,9 @@ def _draw_title(
     height: float,
 ) -> None:
     left, top = _LEFT / width, 1 - 0.28 / height
-    figure.text(left, top, record.id, fontsize=12, weight="bold", va="center", parse_math=False)
+    # A file name may hold bytes that are not text.
+    name = record.id.encode(errors="backslashreplace").decode()
+    figure.text(left, top, name, fontsize=12, weight="bold", va="center", parse_math=False)
     heads = record.weights.shape[1]
     which = f" · head {head + 1} of {heads}" if head is not None else ""
     which = which or (f" · mean of {heads} heads" if heads > 1 else "")

@@ -25,6 +25,7 @@ from torch import Tensor
 
 from asr.inspection.diagnostics import MEANINGS, loud, measure
 from asr.inspection.figures import show
+from asr.inspection.records import sound_of
 from asr.inspection.spectrogram import RANGE_DB, spectrogram_of
 from asr.types import AttentionRecord, Transcript, Waveform
 
@@ -37,9 +38,9 @@ SCRIPTS = ("player.js", "view.js", "control.js")
 class Entry:
     """One recording of a report.
 
-    ``transcript`` has its ``record``; ``wave`` is the sound of that record: the piece itself, or
-    the whole file, of which ``[start, start + duration]`` is taken. ``reference`` is shown beside
-    the text, where there is one.
+    ``transcript`` has its ``record`` (see :func:`asr.inspection.records.by_piece`) unless it is
+    empty; ``wave`` is the sound, of which the record's part is taken. ``reference`` is shown
+    beside the text, where there is one.
     """
 
     transcript: Transcript
@@ -92,7 +93,7 @@ def write(
 
     for entry in entries:
         fragment = _fragment(entry)
-        bytes_ = len(fragment.encode())
+        bytes_ = len(fragment.encode(errors="replace"))
         if waiting and size + bytes_ > limit - _overhead():
             flush(more=True)
             size = 0
@@ -105,7 +106,8 @@ def write(
 def _replace(path: Path, text: str) -> None:
     partial = path.with_name(f".{path.name}.partial")
     try:
-        partial.write_text(text, encoding="utf-8")
+        # A file name's bytes that are not text are shown as escapes.
+        partial.write_text(text, encoding="utf-8", errors="backslashreplace")
         os.replace(partial, path)
     finally:
         partial.unlink(missing_ok=True)
@@ -113,54 +115,61 @@ def _replace(path: Path, text: str) -> None:
 
 def _assemble(fragments: Sequence[str], title: str, previous: str, following: str) -> str:
     style, script = _asset("report.css"), "".join(map(_asset, SCRIPTS))
-    return _templates().get_template("report.html").render(
-        fragments=[Markup(fragment) for fragment in fragments],
-        title=title,
-        previous=previous,
-        following=following,
-        style=Markup(style),
-        script=Markup(script),
-        style_hash=_hash(style),
-        script_hash=_hash(script),
+    return (
+        _templates()
+        .get_template("report.html")
+        .render(
+            fragments=[Markup(fragment) for fragment in fragments],
+            title=title,
+            previous=previous,
+            following=following,
+            style=Markup(style),
+            script=Markup(script),
+            style_hash=_hash(style),
+            script_hash=_hash(script),
+        )
     )
 
 
 def _fragment(entry: Entry) -> str:
-    transcript, record = entry.transcript, entry.transcript.record
-    if record is None:
-        raise ValueError(f"{transcript.id}: transcribe with record=True to have something to show")
-    wave = _piece(entry.wave, record)
-    measures = transcript.attention or measure(
-        record, loud(wave.samples, wave.sample_rate, record.frame_shift)
-    )
-    return _templates().get_template("entry.html").render(
-        transcript=transcript,
-        record=record,
-        reference=entry.reference,
-        sound=_sound(wave),
-        data=_data(record, transcript, wave),
-        measures=[
-            (MEANINGS[name].label, show(name, value), MEANINGS[name].text)
-            for name, value in measures.items()
-            if name in MEANINGS
-        ],
-        facts=list(_facts(transcript, record)),
+    transcript = entry.transcript
+    record = transcript.record or _nothing(transcript)
+    wave = sound_of(record, entry.wave)
+    measures = transcript.attention
+    if record.tokens and not measures:
+        measures = measure(record, loud(wave.samples, wave.sample_rate, record.frame_shift))
+    return (
+        _templates()
+        .get_template("entry.html")
+        .render(
+            transcript=transcript,
+            record=record,
+            reference=entry.reference,
+            sound=_sound(wave),
+            data=_data(record, transcript, wave),
+            measures=[
+                (MEANINGS[name].label, show(name, value), MEANINGS[name].text)
+                for name, value in measures.items()
+                if name in MEANINGS
+            ],
+            facts=list(_facts(transcript, record)),
+        )
     )
 
 
-def _piece(wave: Waveform, record: AttentionRecord) -> Waveform:
-    """The part of a wave that the record is about."""
-    length = round(record.duration * wave.sample_rate)
-    if wave.samples.shape[-1] <= length:
-        return wave
-    first = round(record.start * wave.sample_rate)
-    return Waveform(wave.samples[first : first + length], wave.sample_rate, wave.id, wave.path)
+def _nothing(transcript: Transcript) -> AttentionRecord:
+    """The record of sound in which there was nothing to hear, and nothing was written."""
+    if transcript.text:
+        raise ValueError(f"{transcript.id}: transcribe with record=True, each piece by itself")
+    weights = torch.zeros(0, 1, 0)
+    return AttentionRecord(transcript.id, "free", (), weights, 0.0, 0.04, transcript.duration)
 
 
 def _facts(transcript: Transcript, record: AttentionRecord) -> Iterator[tuple[str, str]]:
     yield "length", f"{record.duration:.2f} s"
     yield "tokens", str(len(record.tokens))
-    yield "one frame", f"{1000 * record.frame_shift:.0f} ms"
+    if record.tokens:
+        yield "one frame", f"{1000 * record.frame_shift:.0f} ms"
     if transcript.model:
         yield "model", " ".join(str(value)[:16] for value in transcript.model.values())
     for key, value in transcript.decoding.items():

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from asr.glimpses.timing import frame_end
 from asr.text import EOS, Tokenizer
-from asr.types import AttentionRecord, Hypothesis, Seconds, Transcript
+from asr.types import AttentionRecord, Hypothesis, Seconds, Transcript, Waveform
 
 if TYPE_CHECKING:
     from asr.nn.las import LAS
@@ -124,11 +126,10 @@ def by_piece(transcript: Transcript) -> list[Transcript]:
             for warning in transcript.warnings
             if warning.start is None or start <= warning.start < end
         )
-        text = " ".join(word.word for word in words)
         pieces.append(
             replace(
                 transcript,
-                text=text,
+                text=" ".join(word.word for word in words),
                 words=words,
                 warnings=warnings,
                 attention={},
@@ -137,3 +138,34 @@ def by_piece(transcript: Transcript) -> list[Transcript]:
             )
         )
     return pieces
+
+
+def sound_of(record: AttentionRecord, wave: Waveform) -> Waveform:
+    """The part of a wave that a record is about; a wave no longer than the record is that part."""
+    length = round(record.duration * wave.sample_rate)
+    if wave.samples.shape[-1] <= length:
+        return wave
+    first = round(record.start * wave.sample_rate)
+    return replace(wave, samples=wave.samples[first : first + length])
+
+
+def save(record: AttentionRecord, path: str | Path) -> None:
+    """Write a record as a compressed ``.npz`` of plain arrays, which numpy reads without pickle.
+
+    ``weights`` (U,A,S), ``tokens`` (U,), ``id``, ``mode``, and in seconds ``start``,
+    ``frame_shift`` and ``duration``; further ``terms/NAME`` and ``listener/NAME``.
+    """
+    arrays: dict[str, Any] = {
+        "id": np.array(record.id),
+        "mode": np.array(record.mode),
+        "tokens": np.array(record.tokens, dtype=np.str_),
+        "weights": record.weights.numpy(),
+        "start": np.array(record.start),
+        "frame_shift": np.array(record.frame_shift),
+        "duration": np.array(record.duration),
+    }
+    for group in ("terms", "listener"):
+        for name, tensor in getattr(record, group).items():
+            arrays[f"{group}/{name}"] = tensor.float().numpy()
+    with open(path, "wb") as file:
+        np.savez_compressed(file, **arrays)

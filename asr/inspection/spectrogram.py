@@ -37,8 +37,9 @@ def spectrogram_of(wave: Waveform) -> Spectrogram:
     decibels = frames[0] * (10 / torch.log(torch.tensor(10.0)))  # from the logarithm of power
     if decibels.numel():
         decibels = (decibels - decibels.max()).clamp_min(-RANGE_DB)
-    bins = torch.arange(frontend.filters.shape[0]) * wave.sample_rate / frontend.n_fft
-    centres = (bins[:, None] * frontend.filters).sum(0) / frontend.filters.sum(0).clamp_min(1e-12)
+    filters = frontend.get_buffer("filters")
+    hertz = torch.arange(filters.shape[0]) * wave.sample_rate / frontend.n_fft
+    centres = (hertz[:, None] * filters).sum(0) / filters.sum(0).clamp_min(1e-12)
     hop = shift_of(frontend.hop, wave.sample_rate)
     return Spectrogram(decibels, hop, tuple(round(float(hz), 1) for hz in centres))
 

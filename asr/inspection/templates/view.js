@@ -324,7 +324,8 @@ class View {
     c.fillStyle = this.colour("ink");
     let free = -Infinity;
     for (const [u, text] of this.row >= 9.5 ? tokens.entries() : this.groups) {
-      const y = this.y(u) + this.row / 2;
+      let y = this.y(u) + this.row / 2;
+      if (this.row < 9.5 && u === 0) y = Math.max(y, MATRIX + size / 2 - this.scroller.scrollTop);
       if (y < MATRIX - 10 || y > bottom + 10 || y - size / 2 < free || marked.has(u)) continue;
       c.fillText(text, GUTTER - 8, y, GUTTER - 12);
       free = this.row >= 9.5 ? -Infinity : y + size / 2 + 1;
