@@ -10,7 +10,7 @@ def add_parser(subparsers: argparse._SubParsersAction) -> argparse.ArgumentParse
     parser = subparsers.add_parser(
         "train",
         help="train a model from configuration files",
-        description="Train a model: asr train --config FILE... [--key=value as LightningCLI takes it]",
+        description="asr train --config FILE... [--key=value as LightningCLI takes it]",
         add_help=False,
         prefix_chars="\0",  # no option is argparse's own: --help too is LightningCLI's
     )

@@ -185,7 +185,7 @@ def check_target(path: Path, *, overwrite: bool) -> None:
     if not path.exists() or (path.is_dir() and not any(path.iterdir())):
         return
     if not overwrite:
-        raise InputError(f"{path}: exists; say overwrite to replace it")
+        raise InputError(f"{path}: exists already; overwrite (--overwrite) replaces a bundle")
     replaceable = zipfile.is_zipfile(path) if path.is_file() else (path / WEIGHTS).is_file()
     if not replaceable or path.is_dir() == (path.suffix == ".zip"):
         raise InputError(f"{path}: exists and is not a bundle, so it is not replaced")

@@ -28,6 +28,7 @@ from asr.inference.card import render
 from asr.nn.las import LAS
 from asr.search.options import SearchOptions
 from asr.text import Tokenizer
+from asr.text.normalise import NORMALIZERS
 from asr.types import Seconds
 
 FORMAT = 1
@@ -61,6 +62,9 @@ class Settings:
         for key in ("name", "language", "normalisation"):
             if not isinstance(getattr(self, key), str):
                 raise ValueError(f"{key} must be a string, not {getattr(self, key)!r}")
+        if self.normalisation not in NORMALIZERS:
+            valid = ", ".join(NORMALIZERS)
+            raise ValueError(f"normalisation must be one of {valid}, not {self.normalisation!r}")
         for key, low, high in (("onset_shift", -10.0, 10.0), ("max_piece_seconds", 1.0, 3600.0)):
             value = getattr(self, key)
             number = isinstance(value, int | float) and math.isfinite(value)
@@ -76,7 +80,8 @@ class Settings:
 class Bundle:
     """A model ready to use (eval mode), its tokenizer, and what is known about it.
 
-    ``fingerprint`` is the SHA-256 of all that decides results: weights, configuration, tokenizer.
+    ``fingerprint`` is the SHA-256 of all that decides results: weights, configuration, tokenizer;
+    empty for one that is still a checkpoint. ``config`` is what ``config.json`` holds.
     """
 
     model: LAS
@@ -85,7 +90,7 @@ class Bundle:
     card: Mapping[str, Any]
     name: str
     fingerprint: str
-    versions: Mapping[str, str] = field(default_factory=dict)
+    config: Mapping[str, Any] = field(default_factory=dict)
 
 
 def save(
@@ -151,7 +156,7 @@ def load(path: str | Path, device: str | torch.device = "cpu") -> Bundle:
     except (RuntimeError, AssertionError) as error:
         raise InputError(f"device {str(device)!r} cannot be used: {one_line(error)}") from None
     name = settings.name or path.stem
-    return Bundle(model, tokenizer, settings, card, name, fingerprint, config["versions"])
+    return Bundle(model, tokenizer, settings, card, name, fingerprint, config)
 
 
 def describe_for_checkpoint(
@@ -214,7 +219,7 @@ def from_checkpoint(path: str | Path) -> Bundle:
     shapes = {key: tuple(tensor.shape) for key, tensor in own.items()}
     model = weights.restore(state["model"], shapes, lambda: own, where)
     _same_vocabulary(model, tokenizer, where)
-    return Bundle(model, tokenizer, settings, card, settings.name, "", state["versions"])
+    return Bundle(model, tokenizer, settings, card, settings.name, "", state)
 
 
 def _settings(config: Mapping[str, Any], where: str) -> Settings:

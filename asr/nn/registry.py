@@ -44,7 +44,7 @@ class Component(nn.Module):
         return self
 
     def spec(self) -> dict[str, Any]:
-        """The short name and every keyword argument, defaults included: enough to build it again."""
+        """The short name and every keyword argument, defaults included: all that it takes."""
         parameters = inspect.signature(type(self).__init__).parameters.values()
         defaults = {
             p.name: p.default
@@ -64,7 +64,7 @@ class Component(nn.Module):
 
     @classmethod
     def build(cls, spec: Mapping[str, Any], *dimensions: int) -> Self:
-        """Make the component a ``spec`` describes; InputError names an argument it does not take."""
+        """Make what a ``spec`` describes; InputError names an argument that it does not take."""
         arguments = {key: value for key, value in spec.items() if key != "name"}
         made = cls.resolve(spec.get("name", ""))
         try:

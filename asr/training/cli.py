@@ -1,4 +1,4 @@
-"""``asr train``: LightningCLI with short names, honest errors, and a run folder that explains itself."""
+"""``asr train``: LightningCLI with short names, honest errors and a run folder."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import logging
 import re
 import sys
 import time
+import traceback
 import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -14,7 +15,7 @@ from typing import Any
 import torch
 import yaml
 from jsonargparse import ArgumentError
-from lightning.pytorch import Trainer, seed_everything
+from lightning.pytorch import Trainer
 from lightning.pytorch.callbacks import ModelCheckpoint
 from lightning.pytorch.cli import LightningArgumentParser, LightningCLI
 from lightning.pytorch.loggers import TensorBoardLogger
@@ -158,26 +159,26 @@ class TrainCLI(LightningCLI):
         count = sum(p.numel() for p in self.model.model.parameters())
         print(
             f"run {self.folder.path}: {count:,} parameters, "
-            f"{self.model.tokenizer.vocabulary_size} tokens, on {self.trainer.strategy.root_device}, "
-            f"precision {self.trainer.precision}, {torch.get_num_threads()} threads",
+            f"{self.model.tokenizer.vocabulary_size} tokens, "
+            f"on {self.trainer.strategy.root_device}, precision {self.trainer.precision}, "
+            f"{torch.get_num_threads()} threads",
             file=sys.stderr,
             flush=True,
         )
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Train as the arguments say, and evaluate; the exit status (0, 1, 2 usage, 130 interrupted)."""
+    """Train as the arguments say, evaluate; exit status 0, 1, 2 (usage) or 130 (interrupted)."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     _quiet()
     try:
         cli = TrainCLI(names.arguments(_with_checkpoint(given)))
         cli.describe()
+    except (InputError, ValueError, ArgumentError) as error:
+        return _fail(_ours(error) or _explained(str(error)), 2)
+    try:
         return _train(cli)
-    except (InputError, ValueError) as error:
-        return _fail(error, 2)
-    except ArgumentError as error:
-        return _fail(_explained(str(error)), 2)
-    except TrainingStopped as error:
+    except (InputError, TrainingStopped) as error:
         return _fail(error, 1)
     except KeyboardInterrupt:
         return 130
@@ -259,14 +260,25 @@ def _check_same(before: Mapping[str, Any], now: Mapping[str, Any], path: Path) -
 
 
 def _check_precision(precision: Any, accelerator: str) -> None:
-    on_cpu = accelerator == "cpu" or (
-        accelerator == "auto" and not torch.cuda.is_available() and not torch.backends.mps.is_available()
-    )
+    device = torch.accelerator.current_accelerator(check_available=True)
+    on_cpu = accelerator == "cpu" or (accelerator == "auto" and device is None)
     if on_cpu and str(precision) in ("16-mixed", "16", "16-true"):
         raise InputError(
             f"trainer.precision={precision}: a CPU has no half precision to train in; valid there: "
             "32-true, bf16-mixed, 64-true"
         )
+
+
+def _ours(error: BaseException | None) -> BaseException | None:
+    """The error that one of our constructors raised, below what jsonargparse made of it."""
+    while error is not None:
+        last = None
+        for frame, _ in traceback.walk_tb(error.__traceback__):
+            last = frame.f_globals.get("__name__", "")
+        if isinstance(error, InputError) or (last or "").startswith("asr."):
+            return error
+        error = error.__cause__ or error.__context__
+    return None
 
 
 def _explained(message: str) -> str:
@@ -291,7 +303,8 @@ def _quiet() -> None:
         ".*The number of training batches .* is smaller than the logging interval.*",
     ):
         warnings.filterwarnings("ignore", text)
-    warnings.filterwarnings("ignore", category=DeprecationWarning)
+    for category in (DeprecationWarning, FutureWarning):
+        warnings.filterwarnings("ignore", category=category)
 
 
 def _fail(error: object, status: int) -> int:

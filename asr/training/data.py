@@ -179,7 +179,7 @@ class StringsData(SpeechData):
         elif trainer is not None and trainer.max_epochs and trainer.max_epochs > 0:
             steps = trainer.max_epochs * self.steps_per_epoch
         else:
-            raise InputError("strings are made for a run of known length: give --trainer.max_steps=N")
+            raise InputError("strings are made for a run of known length: --trainer.max_steps=N")
         return -(-steps // self.steps_per_epoch) * self.steps_per_epoch
 
     def describe(self) -> dict[str, Any]:
@@ -232,7 +232,7 @@ class ManifestData(SpeechData):
             seed=seed,
         )
         if not 0 <= shortest <= longest:
-            raise ValueError(f"shortest={shortest}, longest={longest}: need 0 <= shortest <= longest")
+            raise ValueError(f"need 0 <= shortest ({shortest}) <= longest ({longest})")
         self.train_paths = _files("train", train)
         self.normaliser = normaliser
         self.shortest, self.longest = shortest, longest

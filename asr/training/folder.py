@@ -36,8 +36,8 @@ class RunFolder:
     def __init__(self, path: Path, *, resuming: bool) -> None:
         if not resuming and path.exists() and (not path.is_dir() or any(path.iterdir())):
             raise InputError(
-                f"{path}: a run is there already; resume it with --resume={path}, or choose another "
-                "--name"
+                f"{path}: a run is there already; resume it with --resume={path}, "
+                "or choose another --name"
             )
         self.path = path
         self.config = path / "config.yaml"

@@ -34,7 +34,7 @@ class TrainingStopped(RuntimeError):
 
 
 class LASModule(LightningModule):
-    """Trains ``(1 - ctc) * cross entropy + ctc * CTC + guided attention + the attention's own loss``.
+    """Trains a model on ``(1 - c) * cross entropy + c * CTC + guided + the attention's own loss``.
 
     Args:
         tokenizer, sample_rate: from the data, so that neither is stated twice.
@@ -137,7 +137,7 @@ class LASModule(LightningModule):
         self._total_steps = 0
         self._timer: Timer | None = None
 
-    # -- one step ------------------------------------------------------------------------------
+    # -- one step
 
     def losses(self, batch: Batch, progress: float) -> dict[str, Tensor]:
         """Each part of the loss by name, and their weighted sum as ``loss``; scalars."""
@@ -190,7 +190,7 @@ class LASModule(LightningModule):
             self.log("train/learning_rate", self.optimizers().param_groups[0]["lr"])
         return parts["loss"]
 
-    # -- the run -------------------------------------------------------------------------------
+    # -- the run
 
     @property
     def progress(self) -> float:
@@ -239,7 +239,9 @@ class LASModule(LightningModule):
         skipped. The loss is looked at too, and both in one go, since each look makes a GPU wait.
         """
         if gradient_clip_algorithm not in (None, "norm"):
-            raise InputError(f"trainer.gradient_clip_algorithm={gradient_clip_algorithm}: valid: norm")
+            raise InputError(
+                f"trainer.gradient_clip_algorithm={gradient_clip_algorithm}: valid: norm"
+            )
         norm = torch.nn.utils.clip_grad_norm_(self.parameters(), gradient_clip_val or float("inf"))
         finite = torch.isfinite(norm)
         if self._loss is not None:
@@ -252,9 +254,9 @@ class LASModule(LightningModule):
         self._non_finite_in_a_row += 1
         if self._non_finite_in_a_row >= self.non_finite_limit:
             raise TrainingStopped(
-                f"the loss or its gradient was not finite {self._non_finite_in_a_row} steps in a row "
-                f"(step {self.trainer.global_step}); lower --model.learning_rate, or train with "
-                "--trainer.precision=32-true"
+                f"the loss or its gradient was not finite {self._non_finite_in_a_row} steps in a "
+                f"row (step {self.trainer.global_step}); lower --model.learning_rate, or train "
+                "with --trainer.precision=32-true"
             )
 
     def on_train_epoch_end(self) -> None:
@@ -263,7 +265,7 @@ class LASModule(LightningModule):
             self.log("train/ctc_infeasible", self._infeasible.float())
             self._infeasible = None
 
-    # -- validation: free-running, as in use -----------------------------------------------------
+    # -- validation: free-running, as in use
 
     def on_validation_epoch_start(self) -> None:
         self.decoded = []
@@ -281,7 +283,7 @@ class LASModule(LightningModule):
         if warning and self.trainer.is_global_zero:
             print(f"asr: warning: {warning}", file=sys.stderr, flush=True)
 
-    # -- what a checkpoint holds besides ------------------------------------------------------------
+    # -- what a checkpoint holds besides
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         checkpoint[bundle.CHECKPOINT_KEY] = bundle.describe_for_checkpoint(

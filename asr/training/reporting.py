@@ -110,7 +110,8 @@ class Figures(Callback):
         self._sounds: dict[str, Waveform] = {}
 
     def _due(self, trainer: Trainer) -> bool:
-        return not trainer.sanity_checking and (trainer.current_epoch + 1) % self.every_n_epochs == 0
+        epochs = trainer.current_epoch + 1
+        return not trainer.sanity_checking and epochs % self.every_n_epochs == 0
 
     def on_validation_batch_end(
         self,

@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 
 
-def progress(step: int, max_steps: int, elapsed: float = 0.0, max_time: float | None = None) -> float:
+def progress(
+    step: int, max_steps: int, elapsed: float = 0.0, max_time: float | None = None
+) -> float:
     """The share of the run that is over, in [0, 1]: of its steps, or of its seconds if further.
 
     ``max_steps`` below 1 means that only time bounds the run. A run bounded by time is by nature
@@ -17,7 +19,7 @@ def progress(step: int, max_steps: int, elapsed: float = 0.0, max_time: float | 
 
 
 def warmup_cosine(step: int, progress: float, *, warmup: int, floor: float = 0.0) -> float:
-    """Factor on the learning rate: linear up over ``warmup`` steps, then half a cosine to ``floor``.
+    """Factor on the learning rate: linear up over ``warmup`` steps, half a cosine to ``floor``.
 
     Loshchilov & Hutter 2017, eq. 5, without restarts; the cosine runs over the whole of the run
     and the warm-up only caps it, so the two meet without a jump however the run is bounded.

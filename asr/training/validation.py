@@ -87,7 +87,8 @@ def alignment_warning(metrics: dict[str, float], progress: float) -> str | None:
         else f"jumping back and forth (monotonicity {metrics['monotonicity']:.2f})"
     )
     return (
-        f"the attention has not aligned after {progress:.0%} of the run: it is {seen}. Try a higher "
-        "--model.guided_attention or a longer --model.guided_share, --model.ctc_weight=0.3, shorter "
-        "training utterances first, or a lower --model.learning_rate"
+        f"the attention has not aligned after {progress:.0%} of the run: it is {seen}. Try a "
+        "higher --model.guided_attention or a longer --model.guided_share, "
+        "--model.ctc_weight=0.3, shorter training utterances first, or a lower "
+        "--model.learning_rate"
     )

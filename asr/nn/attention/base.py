@@ -67,7 +67,7 @@ class Attention(Component, family=True):
         """One token: query (N,H) -> Attended and the next state."""
 
     def sequence(self, queries: Tensor, memory: Memory, *, mode: Mode) -> Attended:
-        """All tokens at once, (N,U,H); mechanisms that look at nothing earlier override the loop."""
+        """All tokens at once, (N,U,H); mechanisms that look at nothing earlier need no loop."""
         state = self.initial_state(memory, queries.shape[0])
         steps = []
         for query in queries.unbind(1):

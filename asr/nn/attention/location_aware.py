@@ -115,7 +115,7 @@ class LocationAware(Attention):
         return windows.to(dtype) @ (self.filters @ self.location.weight.t())
 
     def _near(self, previous: Tensor) -> Tensor:
-        """(N,S) True within ``window`` frames of the median of ``previous``; of frame 0 at first."""
+        """(N,S) True within ``window`` frames of the median of ``previous``; at first of 0."""
         # Half of the mass itself, not one half: the first vector is all zeros.
         running = previous.cumsum(-1)
         median = (running < 0.5 * running[:, -1:]).sum(-1, keepdim=True)

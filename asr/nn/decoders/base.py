@@ -32,13 +32,16 @@ class Spelled(NamedTuple):
 
 
 class Speller(Component, family=True):
-    """Writes one token after another; takes ``(vocabulary_size, attention factory, encoder_dim, *, ...)``."""
+    """Writes one token after another.
+
+    Takes ``(vocabulary_size, attention factory, encoder_dim, *, ...)``.
+    """
 
     attention: Attention
 
     @abstractmethod
     def start(self, encoded: Encoded, rows: int) -> tuple[Memory, Any]:
-        """Memory (B-first) and the state before the first token, for ``rows`` rows (N, a multiple of B)."""
+        """Memory, B-first, and the state before the first token for ``rows`` (N) rows."""
 
     @abstractmethod
     def step(self, previous: Tensor, memory: Memory, state: Any) -> SpellerStep:

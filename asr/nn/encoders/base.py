@@ -22,7 +22,7 @@ class Encoder(Component, family=True):
 
     @abstractmethod
     def forward(self, frames: Tensor, lengths: Tensor, *, inspect: Collection[str] = ()) -> Encoded:
-        """frames (B,T,F), lengths (B,) -> states (B,S,C); layers in ``inspect`` keep their matrices."""
+        """frames (B,T,F), lengths (B,) -> states (B,S,C); ``inspect``: layers to see inside."""
 
     @abstractmethod
     def output_lengths(self, lengths: Tensor) -> Tensor:

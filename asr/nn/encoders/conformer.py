@@ -47,7 +47,7 @@ class ConvolutionModule(nn.Module):
 
 
 class ConformerBlock(nn.Module):
-    """Half a feed-forward, self-attention, convolution, half a feed-forward (Gulati et al. 2020)."""
+    """Half a feed-forward, self-attention, convolution, the other half (Gulati et al. 2020)."""
 
     def __init__(
         self, dim: int, attention: SelfAttention, *, inner: int, kernel: int, dropout: float
