@@ -15,6 +15,7 @@ Sound = NDArray[np.float32]
 
 _NOISE: Seconds = 40.0
 _ROOMS, _ROOM_LENGTH = 48, 0.25
+_LOWEST_HEARD = 50.0  # Hz
 _MULAW = 255.0
 
 
@@ -71,7 +72,7 @@ class Spoiler:
         self.augmentation = augmentation
         rng = np.random.default_rng([seed, 1])
         size = _power_of_two(round(_NOISE * sample_rate))
-        self._noises = [_coloured(rng, size, slope) for slope in (0.0, -0.5, -1.0)]
+        self._noises = [_coloured(rng, size, s, sample_rate) for s in (0.0, -0.5, -1.0)]
         self._noises.append(_murmur(rng, size, babble))
         self._rooms = [_room(rng, sample_rate) for _ in range(_ROOMS)]
         self._companded = _mulaw_table()
@@ -100,10 +101,10 @@ class Spoiler:
             wave[:] = self._companded[(wave * 32767).astype(np.int32) + 32768]
 
 
-def _coloured(rng: np.random.Generator, size: int, slope: float) -> Sound:
-    """Noise whose amplitude goes with frequency to the power ``slope``; it has no seam."""
+def _coloured(rng: np.random.Generator, size: int, slope: float, rate: int) -> Sound:
+    """Noise whose amplitude goes with frequency to the power ``slope``, from where one hears it."""
     spectrum = fft.rfft(rng.standard_normal(size))
-    spectrum *= np.maximum(np.arange(len(spectrum)), 20.0) ** slope
+    spectrum *= np.maximum(fft.rfftfreq(size, 1 / rate), _LOWEST_HEARD) ** slope
     return _levelled(fft.irfft(spectrum, size))
 
 

@@ -133,6 +133,8 @@ class StringDataset(Dataset[Batch]):
         ):
             if value < 1:
                 raise ValueError(f"{name} must be 1 or more, not {value}")
+        if seed < 0:
+            raise ValueError(f"seed must be 0 or more, not {seed}")
         if not 0 <= curriculum <= 1:
             raise ValueError(f"curriculum must be a share from 0 to 1, not {curriculum}")
         self.pool, self.tokenizer, self.batches, self.seed = pool, tokenizer, batches, seed
