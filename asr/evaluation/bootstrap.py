@@ -70,7 +70,7 @@ def intervals(
     *,
     unit: str,
     level: float = 0.95,
-    replicates: int = 10_000,
+    replicates: int = 2000,
     seed: int = 0,
 ) -> list[Interval | None]:
     """Percentile intervals of K pooled rates; None where one cannot be had.
