@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from asr.inspection.page import Entry
     from asr.types import Transcript, Waveform
 
-_PICTURES, _TIMES = ("png", "svg"), ("textgrid", "ctm")
-EXPORTS = ("npz", *_PICTURES, *_TIMES)
+EXPORTS = ("npz", "png", "svg")
 
 
 def add_parser(subparsers: argparse._SubParsersAction) -> argparse.ArgumentParser:
@@ -160,7 +159,7 @@ class _Work:
                 wave = read_waves(each, transcriber.sample_rate, "mix")[0]
                 transcript = self.transcript(each, wave, transcriber)
                 pieces = by_piece(transcript)
-                self.export(each, transcript, pieces, wave)
+                self.export(each, pieces, wave)
             except (InputError, RuntimeError, MemoryError) as error:  # torch's are RuntimeErrors
                 message = " ".join(str(error).split()) or type(error).__name__
                 named = message.startswith(each.shown)
@@ -180,24 +179,17 @@ class _Work:
             )
         return transcriber.force([wave], [each.text])[0]
 
-    def export(
-        self, each: Input, whole: Transcript, pieces: Sequence[Transcript], wave: Waveform
-    ) -> None:
+    def export(self, each: Input, pieces: Sequence[Transcript], wave: Waveform) -> None:
         """Write the --export files of an input. Raises InputError for one that cannot be."""
-        folder = self.args.output.parent
         for form in self.args.export:
-            try:
-                if form in _TIMES:
-                    writers.write(writers.target(folder, each.name, form), whole, form)
-                    continue
-                for number, piece in enumerate(pieces, 1):
-                    name = each.name if number == 1 else f"{each.name}-{number}"
-                    path = writers.target(folder, name, form)
+            for number, piece in enumerate(pieces, 1):
+                name = each.name if number == 1 else f"{each.name}-{number}"
+                path = writers.target(self.args.output.parent, name, form)
+                try:
                     path.parent.mkdir(parents=True, exist_ok=True)
                     _export(piece, wave, path)
-            except OSError as error:
-                path = writers.target(folder, each.name, form)
-                raise InputError(f"{path}: cannot be written ({error.strerror})") from error
+                except OSError as error:
+                    raise InputError(f"{path}: cannot be written ({error.strerror})") from error
 
 
 def _export(piece: Transcript, wave: Waveform, path: Path) -> None:

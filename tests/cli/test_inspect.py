@@ -1,0 +1,192 @@
+"""`asr inspect`: every flag does something; what goes wrong is one line and a status."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import soundfile
+from matplotlib._pylab_helpers import Gcf
+
+from asr.cli.main import main
+from asr.inference import bundle
+from asr.inference.bundle import Settings
+from asr.text import CharacterTokenizer
+from tests.inference.conftest import CARD, tiny
+from tests.inspection.test_page import Parsed
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory) -> str:
+    path = tmp_path_factory.mktemp("bundle") / "noise"
+    settings = Settings(search={"beam_size": 2, "max_tokens_per_frame": 0.4})
+    bundle.save(path, tiny(), CharacterTokenizer(" abcdefgh'"), card=CARD, settings=settings)
+    return str(path)
+
+
+@pytest.fixture
+def sounds(tmp_path: Path) -> Path:
+    folder = tmp_path / "sounds"
+    folder.mkdir()
+    generator = np.random.default_rng(0)
+    for name, seconds in (("one", 0.8), ("two", 0.5)):
+        samples = 0.1 * generator.standard_normal(int(16000 * seconds))
+        soundfile.write(folder / f"{name}.wav", samples, 16000)
+    rows = [
+        {"id": "u/1", "audio": "one.wav", "text": "a bad cab"},
+        {"id": "u/2", "audio": "two.wav", "text": ""},
+    ]
+    (folder / "m.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return folder
+
+
+@pytest.fixture
+def ask(model, tmp_path, monkeypatch, capsys):
+    """Runs inspect in an empty folder; returns (status, stdout, stderr)."""
+    (tmp_path / "out").mkdir()
+    monkeypatch.chdir(tmp_path / "out")
+
+    def run(*words: object):
+        status = main(["inspect", "-m", model, *map(str, words)])
+        out, err = capsys.readouterr()
+        assert "Traceback" not in err
+        return status, out, err
+
+    return run
+
+
+def shown(path: str, tag: str = "h2") -> list[str]:
+    return [text for name, text in Parsed(Path(path).read_text()).text if name == tag]
+
+
+def test_a_page_for_every_input(ask, sounds):
+    status, out, _ = ask(sounds)
+    assert (status, out) == (0, "report.html\n")
+    assert shown("report.html") == ["one", "two"]
+    assert not any("dictated" in text for text in shown("report.html", "span"))
+    data = Parsed(Path("report.html").read_text()).data()
+    assert [d["duration"] for d in data] == [0.8, 0.5]
+    for each in data:
+        assert len(each["scales"][0]) == len(each["tokens"])
+        assert 0 <= each["frames"] * each["shift"] - each["duration"] < each["shift"]
+
+
+def test_a_forced_text_is_what_is_shown_and_labelled(ask, sounds):
+    status, _, _ = ask(sounds / "one.wav", "--text", "a bad cab", "-o", "sub/page.html")
+    assert status == 0
+    assert any("dictated" in text for text in shown("sub/page.html", "span"))
+    (data,) = Parsed(Path("sub/page.html").read_text()).data()
+    assert data["tokens"] == [*"a␣bad␣cab", "<eos>"]
+    assert [word for word, *_ in data["words"]] == ["a", "bad", "cab"]
+
+
+def test_a_text_in_free_mode_is_only_shown_beside(ask, sounds):
+    ask(sounds / "one.wav", "--text", "a bad cab", "--mode", "free")
+    assert "a bad cab" in shown("report.html", "p")
+    assert not any("dictated" in text for text in shown("report.html", "span"))
+
+
+def test_manifests_bring_their_texts(ask, sounds):
+    status, out, err = ask(sounds / "m.jsonl", "--mode", "forced")
+    assert status == 1 and out == "report.html\n"
+    assert "asr: error: u/2: there is no text to force" in err
+    assert "1 of 2 inputs failed" in err
+    assert shown("report.html") == ["u/1"]
+    assert ask(sounds / "m.jsonl", "-o", "free.html")[0] == 0
+    assert "a bad cab" in shown("free.html", "p")
+
+
+def test_exports(ask, sounds):
+    status, _, err = ask(sounds, "--export", "npz,png,svg", "-o", "x/r.html")
+    assert status == 0, err
+    names = {f"{name}.{form}" for name in ("one", "two") for form in ("npz", "png", "svg")}
+    assert {path.name for path in Path("x").iterdir()} == {"r.html", *names}
+    with np.load("x/one.npz") as file:
+        np.testing.assert_allclose(file["weights"].sum(-1), 1, atol=1e-3)
+    assert not Gcf.figs
+
+
+def test_what_is_there_already(ask, sounds):
+    Path("report.html").write_text("mine")
+    status, out, err = ask(sounds / "one.wav")
+    assert (status, out) == (2, "") and err.startswith("asr: error: report.html: there already")
+    status, out, err = ask(sounds / "one.wav", "--on-exists", "skip")
+    assert (status, out) == (0, "") and "skipped" in err
+    assert Path("report.html").read_text() == "mine"
+    status, _, _ = ask(sounds / "one.wav", "--on-exists", "skip", "--export", "npz")
+    assert status == 0 and Path("one.npz").exists() and shown("report.html") == ["one"]
+    assert ask(sounds / "two.wav", "--on-exists", "overwrite")[0] == 0
+    assert shown("report.html") == ["two"]
+
+
+def test_failures_are_lines_and_the_rest_goes_on(ask, sounds):
+    (sounds / "bad.wav").write_bytes(b"not sound")
+    status, out, err = ask(sounds, sounds / "missing.wav")
+    assert (status, out) == (1, "report.html\n")
+    assert shown("report.html") == ["one", "two"]
+    errors = [line for line in err.splitlines() if line.startswith("asr: error: ")]
+    assert len(errors) == 2
+    assert "missing.wav" in errors[0] and "bad.wav" in errors[1]
+
+
+def test_no_page_where_everything_failed(ask, sounds):
+    (sounds / "bad.wav").write_bytes(b"not sound")
+    status, out, _ = ask(sounds / "bad.wav")
+    assert (status, out) == (1, "") and not Path("report.html").exists()
+
+
+def test_sound_with_nothing_to_hear(ask, sounds):
+    soundfile.write(sounds / "none.wav", np.zeros(0), 16000)
+    soundfile.write(sounds / "silent.wav", np.zeros(8000), 16000)
+    status, _, err = ask(sounds / "none.wav", sounds / "silent.wav", "--export", "npz,png")
+    assert status == 0, err
+    assert shown("report.html") == ["none", "silent"]
+
+
+def test_long_sound_is_shown_in_pieces(ask, sounds):
+    samples = 0.1 * np.random.default_rng(0).standard_normal(16000 * 50)
+    soundfile.write(sounds / "long.wav", samples, 16000)
+    status, _, err = ask(sounds / "long.wav", "--export", "npz", "--beam-size", "1")
+    assert status == 0, err
+    data = Parsed(Path("report.html").read_text()).data()
+    assert len(data) > 1 and data[0]["start"] == 0.0
+    assert sum(d["duration"] for d in data) == pytest.approx(50.0)
+    assert len(list(Path().glob("*.npz"))) == len(data)
+
+
+def test_decoding_flags_reach_the_search(ask, sounds):
+    ask(sounds / "one.wav", "--beam-size", "1", "--ctc-weight", "0.0")
+    facts = shown("report.html", "dt")
+    values = dict(zip(facts, shown("report.html", "dd"), strict=True))
+    assert (values["beam size"], values["ctc weight"]) == ("1", "0")
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["a.wav", "b.wav", "--text", "x"], "--text: belongs to one input, and there are 2"),
+        (["a.wav", "-o", "."], "is a folder; name a file"),
+        (["a.wav", "--export", "pdf"], "pdf is not among npz, png, svg"),
+        (["a.wav", "--mode", "beam"], "invalid choice: 'beam'"),
+        ([], "INPUT"),
+    ],
+)
+def test_usage_errors(ask, words, says):
+    for name in ("a.wav", "b.wav"):
+        Path(name).touch()
+    status, out, err = ask(*words)
+    assert (status, out) == (2, "")
+    assert says in err and len(err.splitlines()) == 1
+
+
+def test_help_and_usage_errors_import_no_torch():
+    code = (
+        "import sys; from asr.cli.main import main\n"
+        "main(['inspect', '--help']); main(['inspect', 'a', 'b', '--text', 'x'])\n"
+        "sys.exit('torch' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True).returncode == 0
