@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import BinaryIO, Literal, TypeAlias
+from typing import TYPE_CHECKING, BinaryIO, Literal, TypeAlias
 
 import numpy as np
 import soundfile
@@ -27,6 +27,10 @@ import torch
 
 from asr.errors import InputError
 from asr.types import Seconds, Waveform
+
+if TYPE_CHECKING:
+    from av.audio.stream import AudioStream
+    from av.container import InputContainer
 
 Source: TypeAlias = str | Path | BinaryIO
 Channel: TypeAlias = Literal["mix"] | int
@@ -235,7 +239,8 @@ class _SoundFile(soundfile.SoundFile):
 
 
 def _reason(error: Exception) -> str:
-    reason = str(getattr(error, "error_string", error)).strip().rstrip(".")
+    said = getattr(error, "error_string", None) or getattr(error, "strerror", None) or error
+    reason = str(said).strip().rstrip(".")
     if reason == "Format not recognised":
         reason += "; raw samples need a header, as in WAV"
     return reason
@@ -286,10 +291,10 @@ def _ffmpeg(file: BinaryIO, name: str, refusal: str) -> Iterator[_Decoder]:
     try:
         # No protocols: a playlist must not make us open other files or addresses.
         with av.open(
-            _Nameless(file), metadata_errors="ignore", options={"protocol_whitelist": "none"}
+            _Nameless(file), "r", metadata_errors="ignore", options={"protocol_whitelist": "none"}
         ) as container:
             stream = container.streams.best("audio")
-            if stream is None:
+            if not isinstance(stream, av.AudioStream):
                 raise InputError(f"{name}: holds no sound ({container.format.long_name})")
             blocks = _ffmpeg_blocks(container, stream, name)
             first = next(blocks, None)
@@ -300,15 +305,19 @@ def _ffmpeg(file: BinaryIO, name: str, refusal: str) -> Iterator[_Decoder]:
             info = AudioInfo(rate, block.shape[1], _declared(stream) or whole)
             yield _Decoder(info, itertools.chain([block], (block for _, block in blocks)))
     except (av.error.FFmpegError, UnicodeError) as error:
-        reason = refusal or getattr(error, "strerror", error)
+        reason = refusal or _reason(error)
         raise InputError(f"{name}: not audio that can be decoded ({reason})") from error
 
 
-def _declared(stream) -> Seconds | None:
-    return float(stream.duration * stream.time_base) if stream.duration else None
+def _declared(stream: AudioStream) -> Seconds | None:
+    if not stream.duration or not stream.time_base:
+        return None
+    return float(stream.duration * stream.time_base)
 
 
-def _ffmpeg_blocks(container, stream, name: str) -> Iterator[tuple[int, np.ndarray]]:
+def _ffmpeg_blocks(
+    container: InputContainer, stream: AudioStream, name: str
+) -> Iterator[tuple[int, np.ndarray]]:
     """(rate in Hz, block (frames, channels)) as FFmpeg decodes; single bad packets are passed over.
 
     The rate is taken from decoded frames: HE-AAC declares half of what it decodes to.

@@ -11,6 +11,10 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from importlib import metadata
 from io import BytesIO
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import torch
 
 _PACKAGES = (
     "torch", "torchaudio", "lightning", "numpy", "soundfile", "av", "soxr", "sentencepiece",
@@ -163,7 +167,7 @@ def _bfloat16() -> str:
     return f"on the CPU {speed} float32"
 
 
-def _seconds(dtype) -> float:
+def _seconds(dtype: torch.dtype) -> float:
     """The best of a few matrix products."""
     import torch
 

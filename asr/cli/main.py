@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from importlib.util import find_spec
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from asr import __version__
 from asr.cli.options import UsageError
@@ -59,7 +59,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 class Parser(argparse.ArgumentParser):
     """argparse whose errors are one line, and whose options are never guessed from a prefix."""
 
-    def __init__(self, *args, **keywords) -> None:
+    def __init__(self, *args: Any, **keywords: Any) -> None:
         keywords.setdefault("allow_abbrev", False)
         super().__init__(*args, **keywords)
 
@@ -90,15 +90,16 @@ def _parser() -> tuple[Parser, dict[str, Parser]]:
     return parser, dict(commands.choices)
 
 
-def _add_common(parser: argparse.ArgumentParser, **defaults) -> None:
+def _add_common(parser: argparse.ArgumentParser, *, quiet: Any, log_level: str) -> None:
     group = parser.add_argument_group("messages")
     group.add_argument(
-        "--quiet", action="store_true", help="errors only: no progress, no warnings"
-    )
+        "--quiet", action="store_true", default=quiet,
+        help="errors only: no progress, no warnings",
+    )  # fmt: skip
     group.add_argument(
-        "--log-level", choices=LEVELS, metavar="|".join(LEVELS), help="default: warning"
-    )
-    parser.set_defaults(**defaults)
+        "--log-level", choices=LEVELS, default=log_level, metavar="|".join(LEVELS),
+        help="default: warning",
+    )  # fmt: skip
 
 
 def _parse(argv: list[str]) -> argparse.Namespace:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, TypeAlias, cast
 
 from asr.cli.inputs import Input
 from asr.errors import InputError
@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 _SOUNDS, _BATCHES = 256, 8  # a window closes at that many sounds, or batches' worth of seconds
 _log = logging.getLogger(__name__)
 
-Fail = Callable[[Input, Exception], None]
+Channel: TypeAlias = Literal["mix", "split"] | int
+Fail: TypeAlias = Callable[[Input, Exception], None]
 
 
 @dataclass
@@ -35,7 +36,7 @@ def transcripts(
     transcriber: Transcriber,
     *,
     fail: Fail,
-    channel: str | int = "mix",
+    channel: Channel = "mix",
     batch_seconds: float = 60.0,
     record: bool = False,
 ) -> Iterator[tuple[int, list[Transcript]]]:
@@ -67,14 +68,13 @@ def read_waves(each: Input, rate: int, channel: str | int) -> list[Waveform]:
     from asr.audio import load, load_channels
 
     source = each.open()
-    if channel == "split":
-        waves = [
-            replace(wave, id=f"{each.id}.ch{place}")
-            for place, wave in enumerate(load_channels(source, rate, id=each.id))
-        ]
-    else:
-        waves = [load(source, rate, channel=channel, id=each.id)]
-    return [_piece(wave, each) for wave in waves]
+    if channel != "split":
+        one = cast("Literal['mix'] | int", channel)
+        return [_piece(load(source, rate, channel=one, id=each.id), each)]
+    return [
+        replace(_piece(wave, each), id=f"{each.id}.ch{place}")
+        for place, wave in enumerate(load_channels(source, rate, id=each.id))
+    ]
 
 
 def _piece(wave: Waveform, each: Input) -> Waveform:

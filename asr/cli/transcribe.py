@@ -129,8 +129,8 @@ def run(args: argparse.Namespace) -> int:
             work.do(inputs, transcriber_from(args))
     except _Stop:
         print("asr: stopped at the first failure (--fail-fast)", file=sys.stderr)
-    if work.failed:
-        total = len(expanded.inputs) + len(expanded.errors)
+    total = len(expanded.inputs) + len(expanded.errors)
+    if work.failed and total > 1:
         print(f"asr: {len(work.failed)} of {total} inputs failed", file=sys.stderr)
     return 1 if work.failed else 0
 
