@@ -45,6 +45,7 @@ _STYLE: Any = {
 }
 _LEFT, _RIGHT, _GAP = 0.85, 0.75, 0.07  # inches
 _CHARACTER = 0.075  # inches a character takes, about, at the size of the word labels
+_MOST_LANES = 4
 _SHOWN = ("coverage", "monotonicity", "entropy", "backward_jumps", "unattended_tail")
 
 
@@ -55,7 +56,7 @@ def draw(
     words: Sequence[Word] = (),
     measures: Mapping[str, float] | None = None,
     head: int | None = None,
-    width: float = 11.0,
+    width: float | None = None,
 ) -> Figure:
     """The whole picture: spectrogram, words, and the attention of every token as produced.
 
@@ -64,12 +65,13 @@ def draw(
         words: with times in the file, as a Transcript has them.
         measures: of :func:`asr.inspection.diagnostics.measure`, for the line under the title.
         head: which attention head; the mean of all when None.
-        width: inches.
+        width: inches; as long sound needs when None.
     """
+    width = width or min(20.0, max(11.0, 0.5 * record.duration + _LEFT + _RIGHT))
     inner = width - _LEFT - _RIGHT
     lanes = _lanes(record, words, inner)
     word_height = 0.20 * max(lanes, default=0) + 0.20 if lanes else 0.0
-    matrix_height = min(11.0, max(1.6, 0.135 * len(record.tokens)))
+    matrix_height = min(9.0, max(1.6, 0.135 * len(record.tokens)))
     parts = (0.72, 1.75, word_height, matrix_height, 0.50)
     height = sum(parts) + 2 * _GAP
     with mpl.rc_context(_STYLE):
@@ -90,7 +92,7 @@ def draw(
         image = _draw_matrix(matrix, record, head, matrix_height)
         for word in words:
             for axes, colour in ((sound, "#ffffff"), (matrix, ACCENT)):
-                axes.axvline(word.start, color=colour, linewidth=0.6, alpha=0.55)
+                axes.axvline(word.start, color=colour, linewidth=0.5, alpha=0.5)
         sound.tick_params(labelbottom=False, bottom=False)
         matrix.set_xlabel("seconds")
         bar = figure.add_axes(
@@ -172,11 +174,9 @@ def _draw_matrix(axes: Axes, record: AttentionRecord, head: int | None, inches: 
         interpolation="nearest",
     )
     size = min(8.0, max(5.0, 60 * inches / max(tokens, 1)))
-    rows = range(0, tokens, math.ceil(tokens * size / (72 * inches)) or 1)  # none overlaps
-    axes.set_yticks(list(rows))
-    axes.set_yticklabels(
-        [record.tokens[row] for row in rows], family="DejaVu Sans Mono", fontsize=size, color=INK
-    )
+    labels = _labels(record.tokens, tokens * size / (72 * inches))
+    axes.set_yticks(list(labels))
+    axes.set_yticklabels(labels.values(), family="DejaVu Sans Mono", fontsize=size, color=INK)
     for label in axes.get_yticklabels():
         label.set_parse_math(False)  # a token may well be a dollar sign
     axes.set_ylabel("tokens, as produced" if record.mode == "free" else "tokens, as dictated")
@@ -189,8 +189,11 @@ def _draw_words(axes: Axes, words: Sequence[Word], lanes: Sequence[int]) -> None
     axes.set_ylim(height, -0.25)
     axes.set_axis_off()
     for word, lane in zip(words, lanes, strict=True):
+        # Where speech is too dense for every word, its line stays.
         axes.plot((word.start, word.end), (-0.12, -0.12), color=ACCENT, linewidth=2.2,
                   solid_capstyle="butt", alpha=0.35 + 0.65 * word.confidence)  # fmt: skip
+        if lane < 0:
+            continue
         axes.text(
             (word.start + word.end) / 2,
             lane + 0.5,
@@ -245,7 +248,10 @@ def show(name: str, value: float) -> str:
 
 
 def _lanes(record: AttentionRecord, words: Sequence[Word], inches: float) -> list[int]:
-    """A lane for each word's label, the highest where it does not run into its neighbour."""
+    """A lane for each word's label, the highest where it does not run into its neighbour.
+
+    -1 for a word that has no room in any of :data:`_MOST_LANES`.
+    """
     scale = inches / max(record.duration, 1e-3)
     free: list[float] = []
     lanes = []
@@ -253,9 +259,34 @@ def _lanes(record: AttentionRecord, words: Sequence[Word], inches: float) -> lis
         centre = scale * (word.start + word.end) / 2
         half = _CHARACTER * (len(word.word) + 1) / 2
         lane = next((i for i, end in enumerate(free) if end <= centre - half), len(free))
-        free[lane : lane + 1] = [centre + half]
-        lanes.append(lane)
+        if lane < _MOST_LANES:
+            free[lane : lane + 1] = [centre + half]
+        lanes.append(lane if lane < _MOST_LANES else -1)
     return lanes
+
+
+def _labels(tokens: Sequence[str], apart: float) -> dict[int, str]:
+    """Row to label, at least ``apart`` rows from each other.
+
+    Where there is no room for every token, rows are labelled by the words that begin there.
+    """
+    if apart <= 1:
+        return dict(enumerate(tokens))
+    labels: dict[int, str] = {}
+    word, last = -1, -math.inf  # the row whose word is being spelled, if any; the last label's row
+    inside = False
+    for row, token in enumerate(tokens):
+        text = token.strip("␣▁")
+        if token[:1] in ("␣", "▁") or token == "<eos>":
+            inside = False
+        if text and not inside:
+            word = row if row - last >= apart else -1
+            if word >= 0:
+                labels[row], last = text, row
+        elif text and word >= 0:
+            labels[word] += text
+        inside = bool(text) and token[-1:] not in ("␣", "▁")
+    return labels
 
 
 def _time_axis(axes: Axes, record: AttentionRecord) -> None:

@@ -83,7 +83,7 @@ def test_figures_are_unknown_to_pyplot():
     assert not Gcf.figs
 
 
-@pytest.mark.parametrize(("tokens", "frames"), [(0, 0), (0, 5), (1, 1), (300, 40)])
+@pytest.mark.parametrize(("tokens", "frames"), [(0, 0), (0, 5), (1, 1), (150, 40)])
 def test_any_size_can_be_drawn(tmp_path, tokens, frames):
     weights = torch.full((tokens, 1, frames), 1 / max(frames, 1))
     example = record(weights)
@@ -100,11 +100,19 @@ def test_any_size_can_be_drawn(tmp_path, tokens, frames):
 
 def test_words_that_would_overlap_get_lanes():
     example = record(torch.full((1, 1, 250), 1 / 250))
-    words = [Word("extraordinarily", 0.1 * i, 0.1 * i + 0.05, 1.0) for i in range(4)]
+    words = [Word("extraordinarily", 0.1 * i, 0.1 * i + 0.05, 1.0) for i in range(5)]
     lanes = figures._lanes(example, words, inches=9.0)
-    assert lanes == [0, 1, 2, 3]
+    assert lanes == [0, 1, 2, 3, -1]
     far = [Word("a", 2.0 * i, 2.0 * i + 0.1, 1.0) for i in range(4)]
     assert figures._lanes(example, far, inches=9.0) == [0, 0, 0, 0]
+
+
+def test_crowded_rows_are_labelled_by_the_words_they_spell():
+    tokens = [*"ab␣c␣de", "<eos>"]
+    assert figures._labels(tokens, 1.0) == dict(enumerate(tokens))
+    assert figures._labels(tokens, 1.1) == {0: "ab", 3: "c", 5: "de", 7: "<eos>"}
+    assert figures._labels(tokens, 4.0) == {0: "ab", 5: "de"}
+    assert figures._labels(["▁the", "▁c", "at", "<eos>"], 1.5) == {0: "the", 3: "<eos>"}
 
 
 def test_a_tone_shows_at_its_frequency_and_time():

@@ -323,10 +323,11 @@ class View {
     c.font = `${size}px ui-monospace, Menlo, Consolas, 'DejaVu Sans Mono', monospace`;
     c.fillStyle = this.colour("ink");
     let free = -Infinity;
+    const near = (u) => [...marked].some((m) => m !== null && Math.abs(m - u) * this.row < size);
     for (const [u, text] of this.row >= 9.5 ? tokens.entries() : this.groups) {
       let y = this.y(u) + this.row / 2;
       if (this.row < 9.5 && u === 0) y = Math.max(y, MATRIX + size / 2 - this.scroller.scrollTop);
-      if (y < MATRIX - 10 || y > bottom + 10 || y - size / 2 < free || marked.has(u)) continue;
+      if (y < MATRIX - 10 || y > bottom + 10 || y - size / 2 < free || near(u)) continue;
       c.fillText(text, GUTTER - 8, y, GUTTER - 12);
       free = this.row >= 9.5 ? -Infinity : y + size / 2 + 1;
     }
