@@ -83,7 +83,7 @@ def expand(arguments: Sequence[str], *, recursive: bool = False) -> Expanded:
             elif argument.lower().endswith(".jsonl") and os.path.isfile(argument):
                 inputs += _manifest(Path(argument))
             else:
-                found = _expand_path(argument, Path(), recursive, errors)
+                found = _expand_path(argument, recursive, errors)
                 if alone and len(found) == 1 and os.path.isfile(argument):
                     found = [replace(found[0], label=None)]
                 inputs += found
@@ -115,15 +115,17 @@ def name_outputs(inputs: Sequence[Input]) -> list[Input]:
     return named
 
 
-def _expand_path(argument: str, base: Path, recursive: bool, errors: list[str]) -> list[Input]:
-    """A file, folder or glob; relative ones are below ``base``."""
-    path = base / argument
+def _expand_path(
+    argument: str, recursive: bool, errors: list[str], listed_in: Path | None = None
+) -> list[Input]:
+    """A file, folder or glob; in a list, relative to the list's folder ``listed_in``."""
+    path = (listed_in or Path()) / argument
     if path.is_dir():
         return _folder(path, recursive, errors)
     if path.exists():
         # A list's relative path is mirrored in the output; any other file lands at its top.
-        below = argument if base != Path() and not os.path.isabs(argument) else path.name
-        return [_file(path, below)]
+        mirrored = listed_in is not None and not os.path.isabs(argument)
+        return [_file(path, argument if mirrored else path.name)]
     if not glob.has_magic(argument):
         raise InputError(f"{path}: no such file or folder")
     matches = sorted(glob.glob(str(path), recursive=True))
@@ -189,7 +191,7 @@ def _lines(path: Path) -> Iterator[str]:
 
 def _listed(line: str, base: Path, recursive: bool, errors: list[str]) -> list[Input]:
     try:
-        return _expand_path(line, base, recursive, errors)
+        return _expand_path(line, recursive, errors, base)
     except InputError as error:
         errors.append(str(error))
         return []
