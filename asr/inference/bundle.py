@@ -198,7 +198,7 @@ def from_checkpoint(path: str | Path) -> Bundle:
         raise InputError(
             f"{where}: not a checkpoint of tensors and plain values; nothing else is loaded"
         ) from None
-    except (OSError, RuntimeError, EOFError, ValueError, LookupError, AttributeError) as error:
+    except Exception as error:  # torch's reader lets whatever damaged bytes lead to pass through
         raise InputError(f"{where}: not a readable checkpoint ({one_line(error)})") from None
     state = checkpoint.get(CHECKPOINT_KEY) if isinstance(checkpoint, dict) else None
     tensors = checkpoint.get("state_dict") if isinstance(checkpoint, dict) else None
@@ -212,7 +212,7 @@ def from_checkpoint(path: str | Path) -> Bundle:
     settings = _settings(state, where)
     try:
         files = {name: base64.b64decode(data) for name, data in state["tokenizer_files"].items()}
-        card = state["card"]
+        card = dict(state["card"])
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise InputError(f"{where}: {CHECKPOINT_KEY}: incomplete ({one_line(error)})") from None
     tokenizer = Tokenizer.from_files(files, where=where)

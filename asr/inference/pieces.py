@@ -52,6 +52,8 @@ def cuts(samples: Tensor, sample_rate: int, longest: Seconds) -> list[int]:
     Each border is the middle of the quietest 0.3 s that it could be, the latest such; no stretch
     is shorter than a third of ``longest``, unless the whole is.
     """
+    if not len(samples):
+        return [0]
     cell = max(1, round(_CELL * sample_rate))
     most = max(3, int(longest * sample_rate) // cell)  # cells
     least = most // 3
@@ -63,7 +65,7 @@ def cuts(samples: Tensor, sample_rate: int, longest: Seconds) -> list[int]:
         quietest = loudness[first : last + 1].flip(0).argmin()
         start = last - int(quietest)
         borders.append(start * cell)
-    return [*borders, len(samples)] if len(samples) else [0]
+    return [*borders, len(samples)]
 
 
 def _loudness(samples: Tensor, cell: int) -> Tensor:

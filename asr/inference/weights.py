@@ -115,7 +115,7 @@ def _bounded(value: Any, where: str, key: str) -> None:
             _bounded(inner, where, f"{key}.{index}")
     elif isinstance(value, int | float) and not abs(value) <= _LARGEST_NUMBER:
         raise InputError(
-            f"{where}: config.json: {key} is {value:.6g}, beyond {_LARGEST_NUMBER:.0e}"
+            f"{where}: config.json: {key} is beyond {_LARGEST_NUMBER:,}, the most that makes sense"
         )
 
 
@@ -140,14 +140,15 @@ class _Shapes(TorchFunctionMode):
 
 @contextmanager
 def _parameters_at_most(limit: int) -> Iterator[None]:
-    """Stops a specification of a million layers at the first parameter that the file lacks."""
+    """Stops a specification of a million layers once it is far beyond what the file has."""
     count, builder = 0, threading.get_ident()
+    allowed = 2 * limit + 100  # a few too many are better reported by name
 
     def counted(module: nn.Module, name: str, parameter: nn.Parameter | None) -> None:
         nonlocal count
         if parameter is not None and threading.get_ident() == builder:
             count += 1
-            if count > limit:
+            if count > allowed:
                 raise InputError(f"asks for more tensors than {WEIGHTS} has ({limit})")
 
     hook = register_module_parameter_registration_hook(counted)
