@@ -8,8 +8,10 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from asr.glimpses.timing import frame_centre
 from asr.nn.masking import length_mask
 from asr.text import BLANK, EOS
+from asr.types import Seconds
 
 
 def teacher(targets: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -73,17 +75,60 @@ def ctc(log_probs: Tensor, lengths: Tensor, targets: Tensor, target_lengths: Ten
     return CTC(each.sum() / (~infeasible).sum().clamp(min=1), infeasible.sum())
 
 
-def guided_attention(weights: Tensor, lengths: Tensor, mask: Tensor, width: float = 0.2) -> Tensor:
-    """How far from the diagonal the speller listens (Tachibana et al. 2018, eq. 6).
+def guided_attention(
+    weights: Tensor,
+    lengths: Tensor,
+    mask: Tensor,
+    width: float = 0.2,
+    *,
+    token_times: Tensor | None = None,
+    seconds: float = 0.06,
+    frame_shift: Seconds = 0.04,
+) -> Tensor:
+    """How far from where it should the speller listens; guides an alignment that has not formed.
 
     weights (B,U,A,S), lengths (B,) encoder frames, mask (B,U) real rows -> scalar in [0, 1]: the
-    penalty ``1 - exp(-(u/U - s/S)^2 / (2 width^2))`` expected under each row's weights, mean over
-    rows and heads. The paper takes the mean over frames as well, which makes the term vanish as
-    utterances grow; a mean over rows alone does not.
+    penalty ``1 - exp(-z^2 / 2)`` expected under each row's weights, mean over rows and heads.
+
+    Where nothing is known, z is the distance from the diagonal, ``(u/U - s/S) / width``
+    (Tachibana et al. 2018, eq. 6). The paper takes the mean over frames as well, which makes the
+    term vanish as utterances grow; a mean over rows alone does not. Where ``token_times`` (B,U-1,2)
+    say when each token's word is heard (NaN: not known), z is the distance from the token's part
+    of it, in units of ``seconds``: supervised attention (Mi et al. 2016, sect. 3).
     """
     rows = mask.sum(1, keepdim=True).clamp(min=1)
     u = torch.arange(mask.shape[1], device=mask.device) / rows
-    s = torch.arange(weights.shape[-1], device=mask.device) / lengths.clamp(min=1).unsqueeze(1)
-    penalty = 1 - torch.exp(-((u.unsqueeze(2) - s.unsqueeze(1)) ** 2) / (2 * width**2))
+    frames = torch.arange(weights.shape[-1], device=mask.device)
+    s = frames / lengths.clamp(min=1).unsqueeze(1)
+    distance = (u.unsqueeze(2) - s.unsqueeze(1)) / width
+    if token_times is not None:
+        centres = token_centres(token_times, rows.squeeze(1) - 1)
+        known = (frame_centre(frames, frame_shift) - centres.unsqueeze(2)) / seconds
+        distance = torch.where(known.isnan(), distance, known)
+    penalty = 1 - torch.exp(-distance.square() / 2)
     per_row = (weights.float() * penalty.unsqueeze(2)).sum(-1).mean(-1)
     return (per_row * mask).sum() / mask.sum().clamp(min=1)
+
+
+def token_centres(token_times: Tensor, lengths: Tensor) -> Tensor:
+    """When each token is heard: (B,U,2) start and end of its word, lengths (B,) -> (B,U+1) seconds.
+
+    The k tokens of a word have equal parts of it, and a token's moment is the middle of its part.
+    ``<eos>``, the row after the last token, is heard as the last word ends. NaN where not known.
+    """
+    start, end = token_times.unbind(-1)
+    if start.shape[1] == 0:
+        return start.new_full((len(start), 1), float("nan"))
+    count = start.shape[1]
+    index = torch.arange(count, device=start.device).expand_as(start)
+    # Tokens of a word have one span; where the span changes, the next word begins.
+    first = torch.ones_like(start, dtype=torch.bool)
+    first[:, 1:] = (start[:, 1:] != start[:, :-1]) | (end[:, 1:] != end[:, :-1])
+    word = first.cumsum(1) - 1
+    begins = torch.where(first, index, 0).cummax(1).values
+    real = length_mask(lengths, count)
+    sizes = torch.zeros_like(word).scatter_add(1, word, real.long()).gather(1, word)
+    centres = start + (end - start) * (index - begins + 0.5) / sizes.clamp(min=1)
+    last = end.gather(1, (lengths - 1).clamp(min=0).unsqueeze(1))
+    centres = F.pad(centres, (0, 1)).scatter(1, lengths.unsqueeze(1), last)
+    return torch.where((lengths == 0).unsqueeze(1), float("nan"), centres)

@@ -45,9 +45,10 @@ class LASModule(LightningModule):
         ctc_weight: share of the CTC loss, in [0, 1); 0 leaves the CTC output out of the model
             (Kim et al. 2017, eq. 12).
         label_smoothing: in [0, 1).
-        guided_attention: weight of the diagonal penalty at the start; it falls linearly to 0 over
-            the first ``guided_share`` of the run. ``guided_width`` is its width, as a share of the
-            utterance.
+        guided_attention: weight of the guide at the start; it falls linearly to 0 over the first
+            ``guided_share`` of the run. The guide is the diagonal, ``guided_width`` (a share of
+            the utterance) wide; where the data knows when words are heard it is those moments,
+            ``guided_seconds`` wide. See :func:`losses.guided_attention`.
         scheduled_sampling: probability that the speller is fed its own choice (Bengio et al.
             2015), reached linearly over the first ``sampling_share`` of the run.
         learning_rate, weight_decay, beta2: of AdamW; decay spares biases and norms.
@@ -74,6 +75,7 @@ class LASModule(LightningModule):
         guided_attention: float = 1.0,
         guided_share: float = 0.3,
         guided_width: float = 0.2,
+        guided_seconds: float = 0.06,
         scheduled_sampling: float = 0.0,
         sampling_share: float = 1.0,
         learning_rate: float = 2e-3,
@@ -91,10 +93,13 @@ class LASModule(LightningModule):
         _within("scheduled_sampling", scheduled_sampling, most=1)
         _within("sampling_share", sampling_share, most=1)
         _within("final_learning_rate", final_learning_rate, most=1)
-        if learning_rate <= 0 or guided_width <= 0:
-            raise ValueError(
-                f"learning_rate={learning_rate}, guided_width={guided_width}: both must be above 0"
-            )
+        for key, value in (
+            ("learning_rate", learning_rate),
+            ("guided_width", guided_width),
+            ("guided_seconds", guided_seconds),
+        ):
+            if not value > 0:
+                raise ValueError(f"{key}={value}: must be above 0")
         if non_finite_limit < 1:
             raise ValueError(f"non_finite_limit={non_finite_limit}: at least 1 is needed")
         self.tokenizer = tokenizer
@@ -114,6 +119,7 @@ class LASModule(LightningModule):
         self.guided_attention = guided_attention
         self.guided_share = guided_share
         self.guided_width = guided_width
+        self.guided_seconds = guided_seconds
         self.scheduled_sampling = scheduled_sampling
         self.sampling_share = sampling_share
         self.learning_rate = learning_rate
@@ -166,7 +172,13 @@ class LASModule(LightningModule):
         guide = self.guided_attention * schedules.fade_out(progress, self.guided_share)
         if guide > 0:
             parts["guided_attention"] = losses.guided_attention(
-                spelled.weights, encoded.lengths, mask, self.guided_width
+                spelled.weights,
+                encoded.lengths,
+                mask,
+                self.guided_width,
+                token_times=batch.token_times,
+                seconds=self.guided_seconds,
+                frame_shift=self.model.frame_shift,
             )
             loss = loss + guide * parts["guided_attention"]
         own = self.model.speller.attention.loss(
