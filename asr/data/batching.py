@@ -51,6 +51,11 @@ def batch(
     return Batch(tuple(ids), waves, wave_lengths, targets, lengths, tuple(texts), times)
 
 
+def as_is(made: Batch) -> Batch:
+    """``collate_fn`` of loaders whose items are whole batches: torch's own makes tuples lists."""
+    return made
+
+
 def token_times(
     tokens: Sequence[int], words: Sequence[WordTime], tokenizer: Tokenizer
 ) -> list[tuple[Seconds, Seconds]]:

@@ -139,8 +139,9 @@ class ManifestDataset(Dataset[Example]):
 
 
 class Batches(Dataset[Batch]):
-    """A :class:`ManifestDataset` whose items are whole batches (``DataLoader(batch_size=None)``).
+    """A :class:`ManifestDataset` whose items are whole batches.
 
+    For ``DataLoader(..., batch_size=None, collate_fn=as_is)``.
     With ``seed`` None they go from the longest utterances to the shortest. With a seed, epoch e has
     items e * len to (e + 1) * len - 1: utterances change their batch-mates and batches their order
     from epoch to epoch, by seed and index alone, and each utterance comes once in an epoch. An

@@ -105,12 +105,12 @@ class StringDataset(Dataset[Batch]):
     """Batches of strings of words, each by one speaker, made on the fly; an item is a whole batch.
 
     An item depends on ``seed`` and its index alone, so any number of workers (``DataLoader(...,
-    batch_size=None)``), and a run that is resumed at any index, get the same. ``batches`` is the
-    length of the run. Strings have 1 to ``max_words`` words; at first up to 2, growing to
-    ``max_words`` over the first ``curriculum`` (share) of the run. A batch holds about
+    batch_size=None, collate_fn=as_is)``), and a run resumed at any index, get the same.
+    ``batches`` is the length of the run. Strings have 1 to ``max_words`` words; at first up to 2,
+    growing to ``max_words`` over the first ``curriculum`` (share) of the run. A batch holds about
     ``words_per_batch`` words in strings of nearly one length. ``spacing`` None is ``Spacing()``;
-    ``augmentation`` None leaves the recordings as they are. Raises
-    ValueError for parameters out of range.
+    ``augmentation`` None leaves the recordings as they are. Raises ValueError for parameters out
+    of range.
     """
 
     def __init__(
@@ -236,7 +236,8 @@ class StringDataset(Dataset[Batch]):
             )
         ]
         words = _lay(wave, clips, plan.gaps[row], sounds, self.pool.sample_rate)
-        energy = sum(float(sound @ sound) for sound in sounds)
+        # Not a dot product: BLAS would start threads beside those of the other workers.
+        energy = sum(float(np.square(sound).sum()) for sound in sounds)
         loudness = (energy / sum(len(sound) for sound in sounds)) ** 0.5
         self._spoiler(wave, rng, loudness)
         return words

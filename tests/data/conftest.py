@@ -12,7 +12,7 @@ from asr.data.corpora import fsdd
 from asr.text import CharacterTokenizer
 
 SPEAKERS = ("ann", "bob", "cyd")
-TAKES = 10
+TAKES = (0, 4, 5, 6, 7, 8, 11)  # as many as make every part, 11 to sort after 8
 
 
 def planted_span(digit: int, take: int) -> tuple[float, float]:
@@ -28,7 +28,7 @@ def public_layout(tmp_path_factory: pytest.TempPathFactory) -> Path:
     rng = np.random.default_rng(5)
     for number, speaker in enumerate(SPEAKERS):
         for digit in range(10):
-            for take in range(TAKES):
+            for take in TAKES:
                 start, end = planted_span(digit, take)
                 times = np.arange(round((end + 0.03) * 8000)) / 8000
                 heard = (times >= start) & (times < end)

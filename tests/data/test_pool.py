@@ -23,7 +23,9 @@ def test_words_are_cut_from_longer_files(tmp_path: Path) -> None:
     manifest.write(
         tmp_path / "pool.jsonl",
         [
-            Utterance("b", tmp_path / "long.wav", 0.02, "two", "ann", words=heard, start=0.05, end=0.07),
+            Utterance(
+                "b", tmp_path / "long.wav", 0.02, "two", "ann", words=heard, start=0.05, end=0.07
+            ),
             Utterance("a", tmp_path / "long.wav", 0.1, "one", "ann"),
         ],
     )
@@ -46,7 +48,8 @@ def test_words_are_cut_from_longer_files(tmp_path: Path) -> None:
 def test_what_is_no_word_is_named(tmp_path: Path, entry: dict, told: str) -> None:
     soundfile.write(tmp_path / "a.wav", np.ones(80), 8000)
     manifest.write(
-        tmp_path / "pool.jsonl", [Utterance(id="a7", audio=tmp_path / "a.wav", duration=0.01, **entry)]
+        tmp_path / "pool.jsonl",
+        [Utterance(id="a7", audio=tmp_path / "a.wav", duration=0.01, **entry)],
     )
     with pytest.raises(InputError, match=f"a7: .*{told}"):
         StringPool(tmp_path / "pool.jsonl", 8000)

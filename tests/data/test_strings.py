@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from itertools import groupby
+from itertools import groupby, pairwise
 
 import numpy as np
 import pytest
@@ -9,13 +9,14 @@ import torch
 from torch.utils.data import DataLoader
 
 from asr.data.augment import Augmentation
+from asr.data.batching import as_is
 from asr.data.pool import Clip, StringPool
 from asr.data.strings import EVEN, Spacing, StringDataset, render
 from asr.text import CharacterTokenizer
 from asr.types import Batch
 
 RATE = 8000
-WORDS = "zero one two three four five six seven eight nine".split()
+WORDS = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"]
 SPEAKERS = ["ann", "bob", "cyd"]
 STILL = {"noise": 0.0, "room": 0.0, "tilt": 0.0, "mulaw": 0.0, "gain": (0.0, 0.0), "word_gain": 0.0}
 
@@ -72,7 +73,9 @@ def test_text_times_and_sound_agree(pool: StringPool, letters: CharacterTokenize
             assert batch.target_lengths[row] == len(tokens)
             expected = [words[0][2:]]
             for letter, (_, first, last) in zip(text, letter_words(text), strict=True):
-                expected.append(words[first][2:] if letter != " " else (words[last][3], words[first][2]))
+                expected.append(
+                    words[first][2:] if letter != " " else (words[last][3], words[first][2])
+                )
             times = batch.token_times[row, : len(tokens)]
             torch.testing.assert_close(times, torch.tensor(expected[1:]), atol=1e-6, rtol=0)
             assert not batch.waves[row, batch.wave_lengths[row] :].any()
@@ -119,9 +122,9 @@ def test_batches_depend_on_seed_and_index_alone(
     def made(seed: int) -> StringDataset:
         return StringDataset(pool, letters, batches=6, words_per_batch=20, seed=seed)
 
-    one = list(DataLoader(made(3), batch_size=None))
-    several = list(DataLoader(made(3), batch_size=None, num_workers=2))
-    resumed = list(DataLoader(made(3), batch_size=None, sampler=range(4, 6)))
+    one = list(DataLoader(made(3), batch_size=None, collate_fn=as_is))
+    several = list(DataLoader(made(3), batch_size=None, num_workers=2, collate_fn=as_is))
+    resumed = list(DataLoader(made(3), batch_size=None, sampler=range(4, 6), collate_fn=as_is))
     assert len(one) == 6
     assert all(equal(a, b) for a, b in zip(one, several, strict=True))
     assert all(equal(a, b) for a, b in zip(one[4:], resumed, strict=True))
@@ -163,7 +166,7 @@ def test_gaps_reach_from_none_to_long(pool: StringPool, letters: CharacterTokeni
         batch = dataset[index]
         for wave, length in zip(batch.waves.numpy(), batch.wave_lengths.tolist(), strict=True):
             words = heard(wave)
-            gaps += [b[2] - a[3] for a, b in zip(words, words[1:], strict=False)]
+            gaps += [b[2] - a[3] for a, b in pairwise(words)]
             edges += [words[0][2], length / RATE - words[-1][3]]
     assert min(gaps) < 0.005 and max(gaps) > 1.1 and 0.1 < np.median(gaps) < 0.4
     assert min(edges) < 0.02 and 0.55 < max(edges) < 0.61
@@ -171,7 +174,7 @@ def test_gaps_reach_from_none_to_long(pool: StringPool, letters: CharacterTokeni
     batch = StringDataset(pool, letters, batches=1, spacing=tight, augmentation=None)[0]
     words = heard(batch.waves[-1].numpy())
     assert words[0][2] == pytest.approx(1 / RATE)
-    assert all(b[2] - a[3] == pytest.approx(0.2 + 2 / RATE) for a, b in zip(words, words[1:]))  # noqa: B905
+    assert all(b[2] - a[3] == pytest.approx(0.2 + 2 / RATE) for a, b in pairwise(words))
 
 
 def test_rendered_strings(pool: StringPool) -> None:
@@ -181,7 +184,7 @@ def test_rendered_strings(pool: StringPool) -> None:
     assert {speaker for speaker, _, _, _ in words} == {"bob"}
     assert [w.word for w in one.words] == [word for _, word, _, _ in words]
     np.testing.assert_allclose([(w.start, w.end) for w in one.words], [w[2:] for w in words])
-    gaps = [b[2] - a[3] for a, b in zip(words, words[1:], strict=False)]
+    gaps = [b[2] - a[3] for a, b in pairwise(words)]
     low, high = EVEN.gaps[0]
     assert low <= min(gaps) and max(gaps) <= high + 2 / RATE + 1e-9
     again = render(pool, (7, 1), 25, speaker="bob")
