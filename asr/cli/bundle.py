@@ -73,7 +73,7 @@ def _show(path: Path) -> int:
     for key, value in _contents(loaded):
         print(f"- {key}: {value}")
     print("\n## Specification\n")
-    print(json.dumps(loaded.config["model"], indent=2, ensure_ascii=False))
+    print(json.dumps(loaded.config["model"], indent=2))
     return 0
 
 

@@ -1,0 +1,1 @@
+"""Models as files (bundles), and what turns sound into text with them."""

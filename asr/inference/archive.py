@@ -88,10 +88,15 @@ def _finite(text: str) -> float:
     return value
 
 
-def one_line(error: BaseException) -> str:
-    """What an exception says, on one line of bounded length."""
-    text = " ".join(str(error).split()) or type(error).__name__
+def one_line(error: object) -> str:
+    """What an exception says, on one line of bounded length, safe to show in a terminal."""
+    text = printable(" ".join(str(error).split())) or type(error).__name__
     return text if len(text) <= 300 else text[:297] + "..."
+
+
+def printable(text: str) -> str:
+    """Without what would steer a terminal; line breaks stay."""
+    return "".join(c if c.isprintable() or c == "\n" else "?" for c in text)
 
 
 def _unpack(path: Path, folder: Path) -> None:

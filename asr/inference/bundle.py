@@ -60,8 +60,9 @@ class Settings:
 
     def __post_init__(self) -> None:
         for key in ("name", "language", "normalisation"):
-            if not isinstance(getattr(self, key), str):
-                raise ValueError(f"{key} must be a string, not {getattr(self, key)!r}")
+            value = getattr(self, key)
+            if not isinstance(value, str) or not value.isprintable():
+                raise ValueError(f"{key} must be a text of one line, not {value!r}")
         if self.normalisation not in NORMALIZERS:
             valid = ", ".join(NORMALIZERS)
             raise ValueError(f"normalisation must be one of {valid}, not {self.normalisation!r}")

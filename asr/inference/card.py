@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from asr.inference.archive import printable
+
 _SECTIONS = {
     "data": "Trained on",
     "hears": "What it can hear",
@@ -20,7 +22,8 @@ def render(card: Mapping[str, Any], config: Mapping[str, Any]) -> str:
     Known keys are ``summary``, ``data``, ``licence``, ``hears``, ``cannot`` (each a text or a list
     of them) and ``results`` (a list of ``{"set", "wer" (a fraction), "substitutions",
     "deletions", "insertions", "reference_words"}``); every other one becomes a row of a table.
-    Figures that were not measured stay blank.
+    Figures that were not measured stay blank. A card may be a stranger's: whatever JSON it holds
+    is rendered, and nothing of it steers a terminal.
     """
     model = config["model"]
     lines = [f"# {config['name']}", ""]
@@ -29,11 +32,12 @@ def render(card: Mapping[str, Any], config: Mapping[str, Any]) -> str:
     for key, title in _SECTIONS.items():
         if key in card:
             lines += [f"## {title}", "", _text(card[key]), ""]
-    if card.get("results"):
+    results = card.get("results")
+    if isinstance(results, list) and results:
         lines += ["## Word error rate", ""]
         lines += ["| set | WER | substitutions | deletions | insertions | reference words |"]
         lines += ["|---|---|---|---|---|---|"]
-        for result in card["results"]:
+        for result in (one for one in results if isinstance(one, Mapping)):
             figures = [_figure(key, result.get(key)) for key in _RESULT]
             lines += [f"| {_cell(result.get('set', ''))} | {' | '.join(figures)} |"]
         lines += [""]
@@ -55,11 +59,12 @@ def render(card: Mapping[str, Any], config: Mapping[str, Any]) -> str:
 
 
 def _text(value: Any) -> str:
-    return "\n".join(f"- {item}" for item in value) if isinstance(value, list) else str(value)
+    text = "\n".join(f"- {item}" for item in value) if isinstance(value, list) else str(value)
+    return printable(text)
 
 
 def _cell(value: Any) -> str:
-    return " ".join(str(value).replace("|", "\\|").split())
+    return printable(" ".join(str(value).replace("|", "\\|").split()))
 
 
 def _figure(key: str, value: Any) -> str:

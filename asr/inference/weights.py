@@ -96,7 +96,8 @@ def _compare(expected: Shapes, found: Shapes, where: str) -> None:
         ("has unknown", found.keys() - expected.keys()),
     ):
         if names:
-            shown = ", ".join(sorted(names)[:3]) + (", ..." if len(names) > 3 else "")
+            first = [one_line(name) for name in sorted(names)[:3]]
+            shown = ", ".join(first + ["..."] * (len(names) > 3))
             raise InputError(f"{where}: {WEIGHTS} {problem} {len(names)} tensors ({shown})")
     for name in sorted(expected):
         if expected[name] != found[name]:

@@ -12,6 +12,7 @@ import torch
 from asr.errors import InputError
 from asr.inference import bundle
 from asr.inference.bundle import Settings
+from asr.inference.card import render
 from asr.nn.attention import Attention
 from asr.nn.decoders import Speller
 from asr.nn.encoders import Conformer, Encoder
@@ -133,6 +134,20 @@ def test_the_card_is_rendered_for_people(saved):
     ):
         assert expected in text
     assert "| test | 12.50% | 1 |  |  | 8 |" in text  # not measured: blank
+
+
+@pytest.mark.parametrize(
+    "card",
+    [
+        {"results": "all good", "data": {"a": 1}},
+        {"results": ["good", {"wer": "low", "set": None}], "hours": [1]},
+        {"summary": "\x1b[2Jgone", "x\x9by": "\x07"},
+    ],
+)
+def test_any_json_can_be_rendered_and_steers_no_terminal(card):
+    config = {"name": "n", "language": "", "normalisation": "none", "versions": {}, "model": {}}
+    text = render(card, config)
+    assert all(c.isprintable() or c == "\n" for c in text)
 
 
 def test_no_pickle_is_in_it(saved):

@@ -119,11 +119,12 @@ def rewrite(copy: Path, change: Callable[[dict[str, torch.Tensor]], None]) -> No
     [
         (lambda t: t.pop("ctc.bias"), r"lacks 1 tensors \(ctc\.bias\)"),
         (lambda t: t.update(extra=torch.ones(1)), r"unknown 1 tensors \(extra\)"),
+        (lambda t: t.update({"\x1b[2J\n": torch.ones(1)}), r"unknown 1 tensors \(\?\[2J"),
         (lambda t: t.update({"ctc.bias": torch.ones(7)}), r"ctc\.bias is \[7\].*\[13\]"),
         (lambda t: t.update({"ctc.bias": torch.ones(13, dtype=torch.long)}), r"ctc\.bias.*int64"),
         (lambda t: t["ctc.bias"].fill_(float("inf")), r"ctc\.bias.*not finite"),
     ],
-    ids=["missing", "extra", "shape", "type", "infinite"],
+    ids=["missing", "extra", "escape", "shape", "type", "infinite"],
 )
 def test_tensors_that_do_not_fit_are_named(copy, change, reason):
     rewrite(copy, change)
@@ -159,11 +160,13 @@ def test_only_registered_names_are_built(copy, part, name):
         (("search", "beam_size"), 0),
         (("search", "beams"), 3),
         (("normalisation",), "rot13"),
+        (("name",), "a\x1b[2Jb"),
         (("max_piece_seconds",), -1),
         (("max_piece_second",), 3),
         (("versions",), "new"),
     ],
 )
+@pytest.mark.filterwarnings("ignore:Initializing zero-element")
 def test_wrong_values_are_named(copy, keys, value):
     edit(copy, *keys, value=value)
     refused(copy, "config.json|model.safetensors")
