@@ -13,17 +13,14 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from importlib import import_module
-from importlib.util import find_spec
 from typing import Any, NoReturn
 
 from asr import __version__
+from asr.cli import bundle, doctor, evaluate, inspect, prepare, train, transcribe
 from asr.cli.options import UsageError
 from asr.errors import InputError
 
-COMMANDS = (
-    "transcribe", "inspect", "evaluate", "attentions", "prepare", "train", "bundle", "doctor"
-)  # fmt: skip
+COMMANDS = (transcribe, inspect, evaluate, prepare, train, bundle, doctor)  # as --help lists them
 LEVELS = ("debug", "info", "warning", "error")
 DONE, SOME_FAILED, USAGE, INTERRUPTED = 0, 1, 2, 130
 
@@ -81,9 +78,8 @@ def _parser() -> tuple[Parser, dict[str, Parser]]:
     parser.add_argument("--version", action="version", version=f"asr {__version__}")
     _add_common(parser, quiet=False, log_level="warning")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    for name in COMMANDS:
-        if find_spec(f"asr.cli.{name}"):
-            import_module(f"asr.cli.{name}").add_parser(commands)
+    for module in COMMANDS:
+        module.add_parser(commands)
     for name, command in commands.choices.items():
         if name != "train":  # behind it stands a grammar of its own
             _add_common(command, quiet=argparse.SUPPRESS, log_level=argparse.SUPPRESS)

@@ -56,7 +56,8 @@ def add_parser(subparsers: argparse._SubParsersAction) -> argparse.ArgumentParse
     )  # fmt: skip
     output.add_argument(
         "--word-timestamps", action=argparse.BooleanOptionalAction, default=False,
-        help="one cue a word in srt and vtt, one row a word in tsv (json always has the words)",
+        help="one cue a word in srt and vtt, one row a word in tsv (json, textgrid and "
+        "ctm have the words always)",
     )  # fmt: skip
     output.add_argument(
         "--on-exists", choices=("error", "skip", "overwrite"), default="error",
@@ -141,10 +142,10 @@ def _check(args: argparse.Namespace, formats: Sequence[str]) -> None:
             f"--format {','.join(formats)} needs a folder to write into: add -o DIR "
             "(standard output takes txt or json alone)"
         )
-    if args.word_timestamps and not writers.TIMED.intersection(formats):
+    if args.word_timestamps and not set(writers.TIMED).intersection(formats):
         raise UsageError(
             "--word-timestamps: plain text has no room for times; add -f with any of "
-            + ", ".join(sorted(writers.TIMED))
+            + ", ".join(writers.TIMED)
         )
 
 

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from asr.cli import timed
 from asr.cli.options import UsageError
 
 if TYPE_CHECKING:
@@ -151,6 +152,14 @@ def _tsv(transcript: Transcript, by_word: bool) -> str:
     return "".join(["start\tend\ttext\n", *rows])
 
 
+def _textgrid(transcript: Transcript, by_word: bool) -> str:
+    return timed.textgrid(transcript, segments(transcript))
+
+
+def _ctm(transcript: Transcript, by_word: bool) -> str:
+    return timed.ctm(transcript)
+
+
 def _clock(seconds: float, point: str) -> str:
     whole, milliseconds = divmod(round(seconds * 1000), 1000)
     minutes, second = divmod(whole, 60)
@@ -164,8 +173,10 @@ FORMATS: Mapping[str, Callable[[Transcript, bool], str]] = {
     "srt": _srt,
     "vtt": _vtt,
     "tsv": _tsv,
+    "textgrid": _textgrid,
+    "ctm": _ctm,
 }
-TIMED = frozenset(FORMATS) - {"txt"}  # formats that can show when a word was spoken
+TIMED = tuple(FORMATS)[1:]  # all but txt can show when a word was spoken
 
 
 def write(path: Path, transcript: Transcript, format: str, *, by_word: bool = False) -> None:
