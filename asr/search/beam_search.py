@@ -31,14 +31,14 @@ def beam(
     Each step extends every live hypothesis by every token and keeps the best ``beam_size`` of
     an utterance; those that end in ``<eos>`` leave the beam and compete by
     :attr:`~SearchOptions.length_exponent`. An utterance is finished when no live hypothesis can
-    still beat its n-th best finished one (no score but the bonus ever rises, so that is exact),
+    still beat its n-th best finished one (exact, as log-probabilities only ever lower a score),
     or at its length limit; if nothing has ended by then, its best live hypotheses are
     returned with ``ended=False``. ``heads`` shapes the weights of a hypothesis without tokens;
     ``record=False`` leaves weights and terms out.
     """
     utterances = encoded.lengths.shape[0]
     encoded, heard, frames = audible(encoded)
-    found: list[list[Hypothesis]] = [[speechless(0, heads, record=record)]] * utterances
+    found = [[speechless(0, heads, record=record)] for _ in range(utterances)]
     if not heard:
         return found
     trace = Trace(options.beam_size, record=record)
@@ -89,11 +89,11 @@ def _run(
 
     for step in range(max(limit.most for limit in limits) + 1):
         total, voice, states = fuse(scorers, last, states)
-        options_of = total.view(len(searched), size, -1)
-        vocabulary = options_of.shape[-1]
+        choices = total.view(len(searched), size, -1)
+        vocabulary = choices.shape[-1]
         if any(limits[u].fewest > step for u in searched):
-            options_of[..., EOS].masked_fill_(fewest[where] > step, _NEVER)
-        scores, picked = (live.unsqueeze(-1) + options_of).flatten(1).topk(size)
+            choices[..., EOS].masked_fill_(fewest[where] > step, _NEVER)
+        scores, picked = (live.unsqueeze(-1) + choices).flatten(1).topk(size)
         parents, tokens = picked // vocabulary, picked % vocabulary
         trace.add(searched, voice, tokens, parents)
 
@@ -102,13 +102,10 @@ def _run(
         best[where], stops[where] = _merge(best[where], stops[where], ranked, step * size + slots)
         before, live = live, scores.masked_fill(ends, _NEVER)
 
-        # What a live hypothesis can reach, ending at once or at the limit: between the two the
-        # rank is monotone or has a minimum.
-        top, left = live.amax(1), (most[where] - step - 1).clamp(min=0)
-        reach = torch.maximum(
-            top / (step + 2) ** exponent,
-            (top + rise * left) / (step + 2 + left) ** exponent,
-        )
+        # Log-probabilities never rise above 0, so the most that a live hypothesis can reach
+        # is what it has, all of the bonus to come, and the length that flatters it most.
+        left = (most[where] - step - 1).clamp(min=0)
+        reach = (live.amax(1) + rise * left) / (step + 2 + left) ** exponent
         done = (reach <= best[where, -1]) | (most[where] <= step)
         verdict = (done.long() + (done & (best[where, 0] == _NEVER))).tolist()
 

@@ -1,7 +1,8 @@
 """CTC prefix scores of all extensions of all hypotheses at once.
 
-Hori, Watanabe & Hershey 2017 ("Joint CTC/attention decoding", algorithm 2), after Graves 2008
-(sect. 7.5.3). In their notation, for a prefix g and a token c, with p_t the CTC output:
+Watanabe et al. 2017 ("Hybrid CTC/attention architecture for end-to-end speech recognition",
+algorithm 2; Hori et al. 2017), after the prefix probabilities of Graves 2008. In their
+notation, for a prefix g and a token c, with p_t the CTC output:
 
     r_n(g.c, t) = (r_n(g.c, t-1) + phi(t-1)) p_t(c)          paths that end in c
     r_b(g.c, t) = (r_b(g.c, t-1) + r_n(g.c, t-1)) p_t(blank) paths that end in blank
@@ -58,12 +59,13 @@ class CTCPrefixScorer:
         self.log_probs = log_probs
 
     def start(self, encoded: Encoded, beam: int) -> CTCState:
-        probs = self.log_probs(encoded).double().exp().transpose(1, 2)
+        log_probs = self.log_probs(encoded).transpose(1, 2)
+        probs = log_probs.to(torch.float64, memory_format=torch.contiguous_format).exp_()
         utterances, _, frames = probs.shape
         # Padding that is blank for certain carries every sum to the last frame unchanged:
         # from here on lengths do not matter, and no token can start there.
         padding = ~length_mask(encoded.lengths, frames)
-        probs = probs.masked_fill(padding.unsqueeze(1), 0.0).contiguous()
+        probs.masked_fill_(padding.unsqueeze(1), 0.0)
         probs[:, BLANK].masked_fill_(padding, 1.0)
         decay = probs[:, BLANK].log().clamp(min=_FLOOR).cumsum(-1)
         empty = pad(decay, (1, 0)).repeat_interleave(beam, 0)
@@ -90,7 +92,7 @@ class CTCPrefixScorer:
         ).flatten(0, 1)
         repeated = ((state.blank[:, :-1] - peak).exp() * _of(state.probs, state.last)).sum(-1)
         every.scatter_(1, state.last.unsqueeze(1), repeated.unsqueeze(1))
-        extended = every.log() + peak
+        extended = every.log_().add_(peak)
         extended[:, BLANK] = -torch.inf
         extended[:, EOS] = state.total[:, -1]
         gained = extended - _finite(state.prefix).unsqueeze(1)

@@ -60,9 +60,7 @@ def greedy(
         # 1: ended here; 2: no room for this token, or none is possible
         cut = (most <= step) | likeliest.isneginf()
         verdict = torch.where((tokens == EOS) & ~likeliest.isneginf(), 1, 2 * cut).tolist()
-        ends += [
-            End(u, step + 1 - v, 0, 0.0) for u, v in zip(searched, verdict, strict=True) if v
-        ]
+        ends += [End(u, step + 1 - v, 0, 0.0) for u, v in zip(searched, verdict, strict=True) if v]
         stay = [i for i, v in enumerate(verdict) if not v]
         if not stay:
             break

@@ -26,15 +26,15 @@ class SearchOptions:
     """How to search; ValueError names the parameter, its value and what is allowed.
 
     ``beam_size``: hypotheses kept per utterance; 1 without CTC or bonus is greedy search.
-    ``ctc_weight`` w: (1-w) * speller + w * CTC prefix score (Watanabe et al. 2017, eq. 45); None
-    takes 0.3 where the model has a CTC head and 0 where it has none.
+    ``ctc_weight`` w: (1-w) * speller + w * CTC prefix score (Watanabe et al. 2017); None takes
+    0.3 where the model has a CTC head and 0 where it has none.
     ``length_bonus``: added to the score for each token, ``<eos>`` excepted.
     ``length_exponent`` a: hypotheses of different lengths are ranked by score / (tokens + 1)**a,
-    the 1 being ``<eos>`` (a = 1: Chan et al. 2016, eq. 15). Both this and the bonus correct the
+    the 1 being ``<eos>`` (a = 1: Chan et al. 2016). Both this and the bonus correct the
     same bias towards short text, and a constant bonus cancels in an average (Murray & Chiang
     2018 compare the two): None takes 1 without a bonus, 0 with one.
     ``eos_threshold`` g: ``<eos>`` is allowed only where its log-probability exceeds g times that
-    of the best other token (Hannun et al. 2019, sect. 2.4), which keeps a wide beam from ending
+    of the best other token (Hannun et al. 2019), which keeps a wide beam from ending
     early; None never forbids it. At g >= 1 it cannot change a greedy search.
     ``min_tokens_per_frame``, ``max_tokens_per_frame``: bounds on the length, in tokens per encoder
     frame (rounded down and up, the latter at least one token).

@@ -35,9 +35,7 @@ class Scorer(Protocol[StateT]):
     def start(self, encoded: Encoded, beam: int) -> StateT:
         """The state of the empty hypothesis for ``beam`` rows of each utterance."""
 
-    def score(
-        self, last: Tensor, state: StateT, heard: Tensor | None
-    ) -> tuple[Scores, StateT]:
+    def score(self, last: Tensor, state: StateT, heard: Tensor | None) -> tuple[Scores, StateT]:
         """Scores of every next token.
 
         ``last`` (N,) is the token just taken (``<sos>`` first), ``heard`` (N,A,S) the weights of

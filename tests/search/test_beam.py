@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch.nn.functional import ctc_loss
 
-from asr.search import SearchOptions, SpellerScorer, Weighted, beam, search
+from asr.search import LengthBonus, SearchOptions, SpellerScorer, Weighted, beam, search
 from asr.search.scorers import Scores
 from asr.text import BLANK, EOS, UNK
 from asr.types import Encoded, Hypothesis
@@ -144,6 +144,37 @@ def test_an_early_end_does_not_beat_the_whole_text():
     steps = [{3: -0.5, EOS: -1.0}] + [{3: -0.4, EOS: -3.0}] * 3 + [{EOS: -0.1}]
     assert scripted(*steps, length_exponent=0.0)[0].tokens == ()
     assert scripted(*steps)[0].tokens == (3,) * 4
+
+
+def test_it_goes_on_while_the_average_can_still_improve():
+    steps = [{3: -1.8, EOS: -0.8}] + [{3: 0.0}] * 4 + [{EOS: 0.0}]
+    assert scripted(*steps)[0].tokens == (3,) * 5
+
+
+def test_it_goes_on_while_the_bonus_can_still_win():
+    scorers = [Weighted(Scripted({3: -5.0, EOS: -0.5}, *[{3: 0.0}] * 5, {EOS: 0.0}))]
+    scorers += [Weighted(LengthBonus(5), 1.0)]
+    options = SearchOptions(length_bonus=1.0, eos_threshold=None, max_tokens_per_frame=1.0)
+    (one,) = beam(scorers, encoded_of(6), options)[0]
+    assert one.tokens == (3,) * 6 and one.score == pytest.approx(1.0)
+
+
+def test_what_stops_unfinished_is_ranked_by_the_ctc_score_of_its_text():
+    model, encoded = TinyModel(6), encoded_of(5)
+    with torch.no_grad():
+        model.speller.out.bias[EOS] -= 90.0
+    options = SearchOptions(
+        beam_size=100, nbest=5, ctc_weight=0.5, max_tokens_per_frame=0.5, eos_threshold=1.5
+    )
+    nbest = search(model, encoded, options)[0]
+    ranked = []
+    for text in itertools.product(WORDS, repeat=3):
+        log_prob = spelled(model, encoded, text)[0][:-1].sum().item()
+        ranked.append(((log_prob + ctc_of(model, encoded, text)) / 2 / 3, text))
+    ranked.sort(reverse=True)
+    assert [h.tokens for h in nbest] == [text for _, text in ranked[:5]]
+    assert [h.score for h in nbest] == pytest.approx([s for s, _ in ranked[:5]], abs=1e-4)
+    assert not any(h.ended for h in nbest)
 
 
 def test_nothing_ended_at_the_limit():

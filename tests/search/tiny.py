@@ -50,9 +50,7 @@ class TinyAttention(Attention):
         context = (weights @ memory.values).flatten(0, 1)
         flat = weights.flatten(0, 1)
         terms = {"written": state.written}
-        return Attended(context, flat.unsqueeze(1), terms), state._replace(
-            heard=state.heard + flat
-        )
+        return Attended(context, flat.unsqueeze(1), terms), state._replace(heard=state.heard + flat)
 
 
 class TinySpeller(Speller):
