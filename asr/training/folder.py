@@ -5,22 +5,22 @@ from __future__ import annotations
 import json
 import platform
 import subprocess
-from collections.abc import Mapping
-from dataclasses import asdict
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 import torch
-from lightning.pytorch.utilities import move_data_to_device
+from torch.utils.data import DataLoader
 
 from asr import evaluation
+from asr.data import manifest
 from asr.errors import InputError
 from asr.inference import bundle
-from asr.nn.las import LAS
-from asr.search import SearchOptions, search
-from asr.text import Tokenizer
+from asr.inference.transcriber import Transcriber
+from asr.inspection.timing import estimate_shift
 from asr.training.data import SpeechData
-from asr.training.validation import decoded
+from asr.types import Seconds, Transcript, Waveform, Word
 
 #: the key of a checkpoint under which a run keeps what resuming it needs
 RUN_KEY = "asr_run"
@@ -74,36 +74,71 @@ def load_checkpoint(path: Path) -> dict[str, Any]:
     return content
 
 
-@torch.inference_mode()
-def evaluate(
-    model: LAS, tokenizer: Tokenizer, data: SpeechData, options: SearchOptions, device: torch.device
-) -> dict[str, Any]:
-    """Decode the test sets (the validation set where there is none) and score them by id.
+def evaluate(transcriber: Transcriber, data: SpeechData) -> dict[str, Any]:
+    """Transcribe the test sets (the validation set where there is none) and score them by id.
 
-    ``wer``, ``substitutions`` ... of all sets together, and the same under ``sets`` for each.
+    ``wer``, ``substitutions`` ... of all sets together, and the same under ``sets`` for each, with
+    ``onsets`` (:class:`asr.evaluation.OnsetReport`) where the manifest says when words begin.
     """
     loaders = dict(zip(data.test, data.test_dataloader(), strict=True)) or {
         "validation": data.val_dataloader()
     }
-    model = model.to(device)
     references: dict[str, str] = {}
     texts: dict[str, str] = {}
     sets = []
     for name, loader in loaders.items():
-        done = []
-        for batch in loader:
-            batch = move_data_to_device(batch, device)
-            winners = [
-                best[0]
-                for best in search(model, model.encode(batch.waves, batch.wave_lengths), options)
-            ]
-            done += decoded(model, tokenizer, batch, winners)
-        own = {d.id: d.reference for d in done}
-        theirs = {d.id: d.text for d in done}
-        sets.append({"set": name, **_figures(own, theirs)})
+        own, done = _transcribed(transcriber, loader)
+        theirs = {t.id: t.text for t in done}
+        onsets = {}
+        if truth := _truth([name] if name in data.test else data.validation):
+            heard = {t.id: [(w.word, w.start) for w in t.words] for t in done}
+            onsets = {"onsets": evaluation.onset_errors(truth, heard).to_json()}
+        sets.append({"set": name, **_figures(own, theirs), **onsets})
         references |= {f"{name}:{id}": text for id, text in own.items()}
         texts |= {f"{name}:{id}": text for id, text in theirs.items()}
     return {**_figures(references, texts), "sets": sets}
+
+
+def onset_shift(transcriber: Transcriber, data: SpeechData) -> Seconds:
+    """How much later than the sound this model attends, measured on the validation set.
+
+    Over the words of utterances without an error; 0 where no word's time is known.
+    """
+    truth = _truth(data.validation)
+    if not truth:
+        return 0.0
+    _, done = _transcribed(transcriber, data.val_dataloader())
+    found: list[Word] = []
+    known: list[Seconds] = []
+    for transcript in done:
+        said = truth.get(transcript.id, [])
+        if [word for word, _ in said] == [w.word for w in transcript.words]:
+            found += transcript.words
+            known += [start for _, start in said]
+    return round(estimate_shift(found, known), 4)
+
+
+def _transcribed(
+    transcriber: Transcriber, loader: DataLoader
+) -> tuple[dict[str, str], list[Transcript]]:
+    """References by id, and what the model made of them."""
+    references: dict[str, str] = {}
+    done: list[Transcript] = []
+    for batch in loader:
+        references |= dict(zip(batch.ids, batch.references, strict=True))
+        done += transcriber(
+            [
+                Waveform(wave[: int(length)], transcriber.sample_rate, id)
+                for id, wave, length in zip(batch.ids, batch.waves, batch.wave_lengths, strict=True)
+            ]
+        )
+    return references, done
+
+
+def _truth(paths: Sequence[str]) -> dict[str, list[tuple[str, Seconds]]]:
+    """Words and their onsets by id, of utterances that have them."""
+    utterances = [u for path in paths for u in manifest.read(path)]
+    return {u.id: [(w.word, w.start) for w in u.words] for u in utterances if u.words}
 
 
 def _figures(references: Mapping[str, str], hypotheses: Mapping[str, str]) -> dict[str, Any]:
@@ -123,9 +158,11 @@ def finish(
 ) -> dict[str, Any]:
     """Evaluate the chosen checkpoint, write ``bundle/`` and ``report.json``; the report."""
     chosen = bundle.from_checkpoint(best)
-    model = chosen.model
-    options = SearchOptions(**chosen.settings.search).resolve(has_ctc=model.ctc is not None)
-    results = evaluate(model, chosen.tokenizer, data, options, device)
+    shift = onset_shift(Transcriber(chosen, device=str(device)), data)
+    chosen = replace(chosen, settings=replace(chosen.settings, onset_shift=shift))
+    transcriber = Transcriber(chosen, device=str(device))
+    results = evaluate(transcriber, data)
+    options = transcriber.search.resolve(has_ctc=chosen.model.ctc is not None)
     facts = {
         **facts,
         "commit": commit(),
@@ -140,7 +177,7 @@ def finish(
     }
     bundle.save(
         folder.bundle,
-        model.cpu(),
+        chosen.model.cpu(),
         chosen.tokenizer,
         card=card,
         settings=chosen.settings,
@@ -150,6 +187,7 @@ def finish(
         "schema": "asr-training/1",
         **results,
         "decoding": asdict(options),
+        "onset_shift": shift,
         **facts,
         "data": data.describe(),
     }
