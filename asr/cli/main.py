@@ -17,7 +17,7 @@ from typing import Any, NoReturn
 
 from asr import __version__
 from asr.cli import bundle, doctor, evaluate, inspect, prepare, train, transcribe
-from asr.cli.options import UsageError
+from asr.cli.options import UsageError, one_line
 from asr.errors import InputError
 
 COMMANDS = (transcribe, inspect, evaluate, prepare, train, bundle, doctor)  # as --help lists them
@@ -61,11 +61,11 @@ class Parser(argparse.ArgumentParser):
         super().__init__(*args, **keywords)
 
     def error(self, message: str) -> NoReturn:
-        self.exit(USAGE, f"asr: error: {message} (see {self.prog} --help)\n")
+        self.exit(USAGE, f"asr: error: {one_line(message)} (see {self.prog} --help)\n")
 
 
 def _fail(error: object, status: int) -> int:
-    print("asr: error:", " ".join(str(error).split()), file=sys.stderr)
+    print("asr: error:", one_line(error), file=sys.stderr)
     return status
 
 
@@ -165,7 +165,11 @@ class _ToStderr(logging.Handler):
     """Log records as one line each on what standard error is now: a bar may stand in for it."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        print(f"asr: {record.levelname.lower()}: {self.format(record)}", file=sys.stderr)
+        line = one_line(record.getMessage())
+        trace = ""
+        if record.exc_info:
+            trace = "\n" + logging.Formatter().formatException(record.exc_info)
+        print(f"asr: {record.levelname.lower()}: {line}{trace}", file=sys.stderr)
 
 
 @contextmanager

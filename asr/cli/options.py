@@ -14,8 +14,23 @@ if TYPE_CHECKING:
     from asr.inference.transcriber import Transcriber
 
 
+# What would break a line, or steer a terminal: file names may hold it.
+_CONTROLS = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160))}
+_CONTROLS |= {ord("\t"): "\\t", ord("\n"): "\\n", ord("\r"): "\\r"}
+
+
 class UsageError(InputError):
     """A command line that asks for something impossible: exit status 2."""
+
+
+def printable(name: str) -> str:
+    """A name as it can be shown: control characters as escapes."""
+    return name.translate(_CONTROLS)
+
+
+def one_line(message: object) -> str:
+    """A message as one line that can be shown."""
+    return printable(" ".join(part.strip() for part in str(message).splitlines()))
 
 
 def positive_int(text: str) -> int:

@@ -18,8 +18,10 @@ from asr.cli.options import (
     UsageError,
     add_decoding_flags,
     add_model_flags,
+    one_line,
     positive_float,
     positive_int,
+    printable,
     transcriber_from,
 )
 from asr.cli.stream import transcripts
@@ -29,8 +31,6 @@ if TYPE_CHECKING:
     from asr.inference.transcriber import Transcriber
     from asr.types import Transcript, TranscriptWarning
 
-# One line of standard output is one result, whatever characters are in its name.
-_ESCAPES = str.maketrans({"\t": "\\t", "\n": "\\n", "\r": "\\r"})
 _log = logging.getLogger(__name__)
 
 
@@ -203,9 +203,9 @@ class _Work:
 
     def fail(self, name: str, error: object) -> None:
         """One line on standard error. Raises _Stop with --fail-fast."""
-        message = " ".join(str(error).split()) or type(error).__name__
-        named = message.startswith(name)
-        print("asr: error:", message if named else f"{name}: {message}", file=sys.stderr)
+        message = str(error) or type(error).__name__
+        named = message if message.startswith(name) else f"{name}: {message}"
+        print("asr: error:", one_line(named), file=sys.stderr)
         self.failed.add(name)
         if self.args.fail_fast:
             raise _Stop
@@ -255,8 +255,7 @@ class _Work:
         channel = transcript.id.removeprefix(each.id)
         if each.label is None and not channel:
             return transcript.text
-        label = each.shown + channel
-        return f"{label.translate(_ESCAPES)}\t{transcript.text}"
+        return f"{printable(each.shown + channel)}\t{transcript.text}"
 
 
 def _span(warning: TranscriptWarning) -> str:

@@ -89,6 +89,16 @@ def test_json_goes_out_one_object_a_line(asr: Run, there: Path) -> None:
     assert [json.loads(line)["text"] for line in lines] == [text_of(800), text_of(1600)]
 
 
+def test_names_of_bad_files_are_shown_once_and_steer_no_terminal(asr: Run, there: Path) -> None:
+    (there / "two  spaces.wav").write_bytes(b"no")
+    (there / "red\x1b[31m.wav").write_bytes(b"no")
+    done = asr("transcribe", ".")
+    assert [line.split(": not audio")[0] for line in done.errors] == [
+        "asr: error: red\\x1b[31m.wav", "asr: error: two  spaces.wav"
+    ]  # fmt: skip
+    assert "\x1b" not in done.err
+
+
 def test_a_name_never_breaks_the_line(asr: Run, there: Path) -> None:
     sound(there / "a\tb\nc.wav"), sound(there / "d.wav")
     first, _ = asr("transcribe", "a\tb\nc.wav", "d.wav").out.splitlines()
