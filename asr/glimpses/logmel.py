@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Literal
 
 import torch
@@ -36,6 +37,10 @@ class LogMel(Frontend):
     """
 
     name = "log_mel"
+    filters: Tensor
+    hann: Tensor
+    mean: Tensor
+    deviation: Tensor
 
     def __init__(
         self,
@@ -116,11 +121,12 @@ class LogMel(Frontend):
         return frames * mask, lengths
 
     @torch.no_grad()
-    def fit(self, batches) -> None:
+    def fit(self, batches: Iterable[tuple[Tensor, Tensor]]) -> None:
         """Measure ``mean`` and ``deviation`` over an iterable of (waves (B,L), lengths (B,))."""
         if self.normalise != "global":
             raise ValueError(f"normalise={self.normalise!r}: only 'global' has anything to fit")
-        count, total, squares = 0, torch.zeros(self.dim, dtype=torch.float64), 0
+        count, total = 0, torch.zeros(self.dim, dtype=torch.float64)
+        squares = torch.zeros_like(total)
         for waves, lengths in batches:
             frames, real = self.frames(waves, lengths)
             kept = frames[length_mask(real, frames.shape[1])].double()

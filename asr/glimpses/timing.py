@@ -7,31 +7,43 @@ and the last cell ends less than one shift after it.
 
 from __future__ import annotations
 
-from typing import TypeVar
+from typing import TypeVar, overload
 
 from torch import Tensor
 
 from asr.types import Seconds
 
-Index = TypeVar("Index", int, float, Tensor)
+Size = TypeVar("Size", int, Tensor)
 
 
-def cells(size: Index, per_cell: int) -> Index:
+def cells(size: Size, per_cell: int) -> Size:
     """How many cells of ``per_cell`` units cover ``size`` units: the ceiling, 0 for 0."""
     return (size + per_cell - 1) // per_cell
 
 
-def frame_start(index: Index, shift: Seconds) -> Index:
+@overload
+def frame_start(index: float, shift: Seconds) -> Seconds: ...
+@overload
+def frame_start(index: Tensor, shift: Seconds) -> Tensor: ...
+def frame_start(index: float | Tensor, shift: Seconds) -> Seconds | Tensor:
     """Seconds at which the cell begins."""
     return index * shift
 
 
-def frame_end(index: Index, shift: Seconds) -> Index:
+@overload
+def frame_end(index: float, shift: Seconds) -> Seconds: ...
+@overload
+def frame_end(index: Tensor, shift: Seconds) -> Tensor: ...
+def frame_end(index: float | Tensor, shift: Seconds) -> Seconds | Tensor:
     """Seconds at which the cell ends."""
     return (index + 1) * shift
 
 
-def frame_centre(index: Index, shift: Seconds) -> Index:
+@overload
+def frame_centre(index: float, shift: Seconds) -> Seconds: ...
+@overload
+def frame_centre(index: Tensor, shift: Seconds) -> Tensor: ...
+def frame_centre(index: float | Tensor, shift: Seconds) -> Seconds | Tensor:
     """Seconds at the middle of the cell."""
     return (index + 0.5) * shift
 

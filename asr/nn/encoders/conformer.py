@@ -120,20 +120,22 @@ class Conformer(Encoder):
         self.front = ConvSubsampling(input_dim, dim, factor=subsampling, channels=channels)
         self.subsampling = subsampling
         self.dropout = nn.Dropout(dropout)
+        positions = [Position.build(_named(position), dim, heads) for _ in range(blocks)]
+        self.encode_positions = positions[0].encode
         self.blocks = nn.ModuleList(
             ConformerBlock(
                 dim,
                 SelfAttention(
                     dim,
                     heads,
-                    position=Position.build(_named(position), dim, heads),
+                    position=kind,
                     mask=Mask.build(_named(mask)),
                 ),
                 inner=round(dim * feed_forward),
                 kernel=kernel,
                 dropout=dropout,
             )
-            for _ in range(blocks)
+            for kind in positions
         )
 
     def output_lengths(self, lengths: Tensor) -> Tensor:
@@ -152,7 +154,7 @@ class Conformer(Encoder):
         states, lengths = self.front(frames, lengths)
         if states.shape[1] == 0:
             return Encoded(states, lengths)
-        states = self.dropout(self.blocks[0].attention.position.encode(states))
+        states = self.dropout(self.encode_positions(states))
         matrices: dict[str, Tensor] = {}
         for layer, block in zip(self.inspectable, self.blocks, strict=True):
             states, matrix = block(states, lengths, inspect=layer in inspect)

@@ -27,6 +27,7 @@ class Relative(Position):
     """
 
     name = "relative"
+    rates: Tensor
 
     def __init__(
         self, dim: int, heads: int, *, frequencies: int = 16, longest: float = 10_000.0
