@@ -108,19 +108,23 @@ class TrainCLI(LightningCLI):
     def instantiate_trainer(self, **kwargs: Any) -> Trainer:
         folder = self.folder
         folder.make()
-        monitor = {"monitor": "val/wer", "mode": "min", "save_top_k": 1}
         config = self._get(self.config_init, "trainer", default={})
         callbacks = [
             self._get(self.config_init, "average"),
             Lines(),
             self._get(self.config_init, "figures"),
-            ModelCheckpoint(folder.checkpoints, "best", enable_version_counter=False, **monitor),
+            ModelCheckpoint(
+                folder.checkpoints,
+                "best",
+                monitor="val/wer",
+                enable_version_counter=False,
+                save_on_train_epoch_end=False,
+            ),
             ModelCheckpoint(
                 folder.checkpoints,
                 "last",
                 enable_version_counter=False,
                 save_on_train_epoch_end=True,
-                save_top_k=1,
             ),
         ]
         bar = config.get("enable_progress_bar")
@@ -282,14 +286,9 @@ def _ours(error: BaseException | None) -> BaseException | None:
 
 
 def _explained(message: str) -> str:
-    """jsonargparse's message on one line, with the nearest valid key where one was not known."""
+    """jsonargparse's message, short of the values it repeats."""
     line = " ".join(message.split())
-    unknown = re.search(r"(?:[Uu]nrecognized arguments?:|[Kk]ey|option) ['\"]?-*([\w.]+)", line)
-    if unknown and re.search(r"unrecognized|not expected|not accepted|unexpected", line, re.I):
-        near = names.nearest(unknown.group(1))
-        if near:
-            line += f"; did you mean {' or '.join(near)}?"
-    return line
+    return re.split(r" Given value(?: type)?:", line)[0]
 
 
 def _quiet() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,21 +24,22 @@ from asr.types import Seconds
 
 
 class Consecutive(Sampler[int]):
-    """Epoch e of n items is items e*n to (e+1)*n - 1: a run is one sequence, cut into epochs."""
+    """Items of a run that is one sequence, cut into epochs of ``items``: the rest of this epoch.
 
-    def __init__(self, items: int) -> None:
+    ``position`` tells how many items were trained on. It, not an epoch's number, says where to go
+    on, so that a run resumed anywhere neither repeats nor skips anything.
+    """
+
+    def __init__(self, items: int, position: Callable[[], int]) -> None:
         self.items = items
-        self.epoch = 0
-
-    def set_epoch(self, epoch: int) -> None:
-        """Lightning tells, at the start of each epoch; a resumed run begins where it stopped."""
-        self.epoch = epoch
+        self.position = position
 
     def __len__(self) -> int:
         return self.items
 
     def __iter__(self) -> Iterator[int]:
-        return iter(range(self.epoch * self.items, (self.epoch + 1) * self.items))
+        start = self.position()
+        return iter(range(start, (start // self.items + 1) * self.items))
 
 
 class SpeechData(LightningDataModule):
@@ -71,6 +72,14 @@ class SpeechData(LightningDataModule):
         self.batch_seconds = batch_seconds
         self.workers = workers
         self.seed = seed
+        #: training batches that were used so far, in this run and those it resumes
+        self.position = 0
+
+    def state_dict(self) -> dict[str, int]:
+        return {"position": self.position}
+
+    def load_state_dict(self, state_dict: dict[str, int]) -> None:
+        self.position = state_dict["position"]
 
     @abstractmethod
     def train_dataloader(self) -> DataLoader:
@@ -170,7 +179,7 @@ class StringsData(SpeechData):
             augmentation=self.augmentation,
             seed=self.seed,
         )
-        return self._loader(dataset, Consecutive(self.steps_per_epoch))
+        return self._loader(dataset, Consecutive(self.steps_per_epoch, lambda: self.position))
 
     def _batches(self) -> int:
         trainer = self.trainer
@@ -274,7 +283,7 @@ class ManifestData(SpeechData):
             self.utterances, self.tokenizer, self.sample_rate, normaliser=self.normaliser
         )
         batches = dataset.batches(self.batch_seconds, seed=self.seed)
-        return self._loader(batches, Consecutive(len(batches)))
+        return self._loader(batches, Consecutive(len(batches), lambda: self.position))
 
     def describe(self) -> dict[str, Any]:
         return {

@@ -38,7 +38,7 @@ class LASModule(LightningModule):
 
     Args:
         tokenizer, sample_rate: from the data, so that neither is stated twice.
-        seed: of every draw; each step starts from a generator seeded by (seed, epoch, batch), so
+        seed: of every draw; each step starts from generators seeded by (seed, batch), so
             a run that was killed and resumed draws what one left alone draws.
         frontend, encoder, attention, speller: the parts of the model, by short name.
         augment: what training does to the glimpses; nothing by default.
@@ -200,6 +200,7 @@ class LASModule(LightningModule):
         if (self.trainer.global_step + 1) % self.trainer.log_every_n_steps == 0:
             self.log_dict({f"train/{name}": value.detach() for name, value in parts.items()})
             self.log("train/learning_rate", self.optimizers().param_groups[0]["lr"])
+        self.trainer.datamodule.position += 1
         return parts["loss"]
 
     # -- the run
@@ -229,7 +230,7 @@ class LASModule(LightningModule):
         self._timer = bounded[0] if bounded else None
 
     def on_train_batch_start(self, batch: Batch, batch_idx: int) -> None:
-        reseed(self.seed, self.trainer.current_epoch, batch_idx, self.trainer.global_rank)
+        reseed(self.seed, self.trainer.datamodule.position, self.trainer.global_rank)
         factor = schedules.warmup_cosine(
             self.trainer.global_step,
             self.progress,

@@ -11,7 +11,7 @@ from __future__ import annotations
 import difflib
 import inspect
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,12 @@ from asr.training.average import Average
 from asr.training.data import DATA_MODULES
 from asr.training.module import LASModule
 from asr.training.reporting import Figures
+
+#: keys that belong to the run as a whole
+TOP = ("name", "runs", "resume", "ckpt_path", "threads", "seed_everything")
+
+#: options of jsonargparse itself
+OWN = ("--help", "--print_config", "--print_shtab", "--config", "--model.help", "--data.help")
 
 #: where a short name may stand, and what it may be there
 FAMILIES: dict[str, Mapping[str, type]] = {
@@ -58,6 +64,8 @@ def arguments(given: Sequence[str]) -> list[str]:
             else:
                 done.append(f"{key}={_argument(value, key.lstrip('-'))}")
         else:
+            if key.startswith("--") and not key.startswith(OWN):
+                check([key[2:].rstrip("+")])
             done.append(argument)
     return done
 
@@ -90,6 +98,7 @@ def read(path: Path, *, _above: tuple[Path, ...] = ()) -> Iterator[dict[str, Any
     for name in included:
         yield from read(path.parent / name, _above=(*_above, path.resolve()))
     try:
+        check(flat(content))
         yield resolved(content)
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
@@ -178,7 +187,7 @@ def inline(content: Mapping[str, Any]) -> str:
 
 def flat(content: Any, above: str = "") -> dict[str, Any]:
     """Nested mappings to dotted keys."""
-    if not isinstance(content, Mapping):
+    if not isinstance(content, Mapping) or (above and not content):
         return {above: content}
     return {
         key: value
@@ -187,19 +196,52 @@ def flat(content: Any, above: str = "") -> dict[str, Any]:
     }
 
 
-def nearest(key: str) -> list[str]:
-    """Keys that exist and look like ``key``: whole ones first, then by their last part."""
-    known = set()
-    for prefix, made in (("model", LASModule), ("average", Average), ("figures", Figures)):
-        known |= {f"{prefix}.{name}" for name in inspect.signature(made).parameters}
-    known |= {f"trainer.{name}" for name in inspect.signature(Trainer).parameters}
-    for prefix, family in FAMILIES.items():
-        for made in family.values():
-            known |= {f"{prefix}.{name}" for name in inspect.signature(made).parameters}
-    known |= {"config", "name", "runs", "resume", "threads", "seed_everything"}
-    key = key.replace(".init_args.", ".")
-    found = difflib.get_close_matches(key, known, 2, 0.75)
-    if not found:
-        last = {name.rpartition(".")[2]: name for name in known}
-        found = [last[m] for m in difflib.get_close_matches(key.rpartition(".")[2], last, 2, 0.7)]
-    return found
+def check(keys: Iterable[str]) -> None:
+    """InputError for a dotted key that nothing takes, with the nearest that exist.
+
+    jsonargparse would say less, and would take ``--trainer.max_step`` for what it abbreviates.
+    Which component takes which argument, and what lies deeper, is left to it.
+    """
+    valid = _valid()
+    for key in keys:
+        parts = [part for part in key.split(".") if part not in ("init_args", "class_path", "name")]
+        if not parts:
+            continue
+        for depth in range(1, len(parts) + 1):
+            above, name = ".".join(parts[: depth - 1]), parts[depth - 1]
+            if above not in valid:
+                break
+            if name not in valid[above]:
+                raise InputError(f"unknown key {key!r}; {_nearest(name, above, valid)}")
+
+
+def _valid() -> dict[str, set[str]]:
+    """What each group of keys may hold."""
+
+    def takes(made: Any) -> set[str]:
+        return set(inspect.signature(made).parameters) - {"args", "kwargs"}
+
+    return {
+        "": {*TOP, "model", "data", "trainer", "average", "figures"},
+        "model": takes(LASModule) - {"tokenizer", "sample_rate", "seed"},
+        "trainer": takes(Trainer),
+        "average": takes(Average),
+        "figures": takes(Figures),
+        **{
+            key: set().union(*(takes(made) for made in family.values())) - {"seed"}
+            for key, family in FAMILIES.items()
+        },
+    }
+
+
+def _nearest(name: str, above: str, valid: Mapping[str, set[str]]) -> str:
+    near = [f"{above}.{m}".lstrip(".") for m in difflib.get_close_matches(name, valid[above], 1)]
+    near += [
+        f"{group}.{m}".lstrip(".")
+        for group, names in valid.items()
+        if group != above
+        for m in difflib.get_close_matches(name, names, 1, 0.8)
+    ]
+    if near:
+        return f"did you mean {' or '.join(near[:2])}?"
+    return f"valid{f' in {above}' if above else ''}: {', '.join(sorted(valid[above]))}"

@@ -1,4 +1,4 @@
-"""Random numbers that do not remember: the same (seed, epoch, batch) gives the same draws."""
+"""Random numbers that do not remember: the same (seed, batch) gives the same draws."""
 
 from __future__ import annotations
 

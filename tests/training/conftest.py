@@ -25,7 +25,8 @@ def one_thread() -> None:
 
 def tone(word: str, pitch: float) -> np.ndarray:
     time = np.arange(int(0.12 * RATE)) / RATE
-    parts = [0.3 * np.sin(2 * np.pi * f * pitch * time) * np.hanning(len(time)) for f in WORDS[word]]
+    shape = 0.3 * np.hanning(len(time))
+    parts = [shape * np.sin(2 * np.pi * f * pitch * time) for f in WORDS[word]]
     return np.concatenate(parts).astype(np.float32)
 
 

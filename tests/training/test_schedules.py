@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise, product
 
 import pytest
 
@@ -24,7 +25,7 @@ def test_warmup_then_cosine_to_the_floor() -> None:
     assert rates[0] < 0.11 and max(rates) == max(rates[8:12])
     assert rates[50] == pytest.approx(0.1 + 0.9 * 0.5)
     assert rates[-1] == pytest.approx(0.1)
-    assert all(a >= b for a, b in zip(rates[10:], rates[11:], strict=False))
+    assert all(a >= b for a, b in pairwise(rates[10:]))
     assert schedules.warmup_cosine(0, 0.0, warmup=0) == 1.0
 
 
@@ -38,7 +39,7 @@ def test_fades_meet_their_ends(share: float) -> None:
 
 
 def test_seeds_of_neighbouring_steps_are_unrelated() -> None:
-    seeds = {mixed(seed, epoch, step) for seed in range(5) for epoch in range(5) for step in range(20)}
+    seeds = {mixed(*parts) for parts in product(range(5), range(5), range(20))}
     assert len(seeds) == 500
     assert all(0 <= seed < 2**63 for seed in seeds)
     assert mixed(1, 2, 3) == mixed(1, 2, 3)

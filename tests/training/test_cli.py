@@ -1,0 +1,258 @@
+"""Runs as users start them: the folder they leave, what is refused, and resuming."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import yaml
+from lightning.pytorch import Callback, Trainer
+
+from asr.inference import bundle
+from asr.training import cli
+from asr.training.cli import main
+
+from .conftest import write
+
+
+def run(path: Path, config: dict[str, Any], *more: str) -> int:
+    return main([write(path / "run.yaml", config), *more])
+
+
+def weights(folder: Path, name: str = "last.ckpt") -> dict[str, torch.Tensor]:
+    content = torch.load(folder / "checkpoints" / name, weights_only=True)
+    return {**content["state_dict"], **content["current_model_state"]}
+
+
+def same(a: dict[str, torch.Tensor], b: dict[str, torch.Tensor]) -> bool:
+    return a.keys() == b.keys() and all(torch.equal(a[key], b[key]) for key in a)
+
+
+def test_a_run_leaves_what_explains_and_continues_it(
+    config: dict[str, Any], tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    config["figures"] = {"utterances": 1, "every_n_epochs": 2}
+    assert run(tmp_path, config, "--model.attention=additive", "--model.attention.dim=8") == 0
+    out, err = capfd.readouterr()
+    folder = tmp_path / "runs" / "tones"
+    report = json.loads((folder / "report.json").read_text())
+    names = ("wer", "substitutions", "deletions", "insertions", "reference_words")
+    assert all(name in report for name in names) and report["reference_words"] == 8
+    assert report["steps"] == 12 and report["seed"] == 1 and report["decoding"]["beam_size"] == 8
+    assert f"({report['substitutions']} substitutions" in out and out.count("\n") == 1
+    assert err.count("| validation wer") == 3 and "1 threads" in err
+
+    lines = [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
+    assert [row["step"] for row in lines if "train/loss" in row] == [1, 3, 5, 7, 9, 11]
+    assert len([row for row in lines if "val/wer" in row and "val/relative_entropy" in row]) == 3
+    events = b"".join(path.read_bytes() for path in (folder / "tensorboard").glob("events*"))
+    assert events.count(b"attention/string") == 1  # one utterance, one epoch of three
+
+    used = yaml.safe_load((folder / "config.yaml").read_text())
+    assert used["model"]["attention"] == {"name": "additive", "dim": 8, "heads": 1} or (
+        used["model"]["attention"]["dim"] == 8
+    )
+    assert main([f"--config={folder / 'config.yaml'}", "--name=again"]) == 0
+    assert same(weights(folder), weights(tmp_path / "runs" / "again"))
+
+    made = bundle.load(folder / "bundle")
+    assert made.name == "tones" and made.card["seed"] == 1
+    assert made.card["results"][0]["wer"] == report["wer"]
+    best = torch.load(folder / "checkpoints" / "best.ckpt", weights_only=True)["state_dict"]
+    assert all(torch.equal(best[f"model.{k}"], v) for k, v in made.model.state_dict().items())
+
+
+def test_a_run_is_not_overwritten(
+    config: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "runs" / "tones"
+    folder.mkdir(parents=True)
+    (folder / "report.json").write_text("{}")
+    assert run(tmp_path, config) == 2
+    assert "a run is there already; resume it with --resume=" in capsys.readouterr().err
+    assert (folder / "report.json").read_text() == "{}"
+
+
+def noisy(config: dict[str, Any]) -> dict[str, Any]:
+    """Everything that draws random numbers is in use."""
+    config["model"]["encoder"]["dropout"] = 0.2
+    config["model"]["augment"] = {"time_masks": 1}
+    config["model"]["scheduled_sampling"] = 0.3
+    config["data"]["augmentation"] = {"room": 0.5}
+    return config
+
+
+class Interrupt(Callback):
+    def on_train_batch_start(self, trainer: Trainer, *_: Any) -> None:
+        if trainer.global_step == 9:
+            raise KeyboardInterrupt
+
+
+def test_stopped_and_resumed_equals_left_alone(
+    config: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert run(tmp_path, noisy(config)) == 0
+    parts = ("--name=parts", "--trainer.enable_progress_bar=false")
+    with monkeypatch.context() as patch:
+        # Interrupted in the third epoch; a lower max_steps would change the schedule.
+        patch.setattr(cli, "Lines", Interrupt)
+        patch.setattr(signal, "signal", lambda *_: None)
+        assert run(tmp_path, config, *parts) == 130
+    folder = tmp_path / "runs" / "parts"
+    assert not same(weights(folder), weights(tmp_path / "runs" / "tones"))
+    assert main([f"--resume={folder}"]) == 0
+    assert same(weights(folder), weights(tmp_path / "runs" / "tones"))
+    assert (folder / "bundle").is_dir()
+
+
+def test_killed_and_resumed_equals_left_alone(config: dict[str, Any], tmp_path: Path) -> None:
+    config = noisy(config)
+    config["data"]["workers"] = 1
+    config["trainer"]["max_steps"] = 40
+    assert run(tmp_path, config) == 0
+    command = [sys.executable, "-m", "asr.training", write(tmp_path / "b.yaml", config), "--name=b"]
+    folder = tmp_path / "runs" / "b"
+    process = subprocess.Popen(command, start_new_session=True, stderr=subprocess.DEVNULL)
+    try:
+        deadline = time.monotonic() + 120
+        while not (folder / "checkpoints" / "last.ckpt").exists():
+            assert process.poll() is None and time.monotonic() < deadline
+            time.sleep(0.02)
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)
+    assert process.wait() == -signal.SIGKILL and not (folder / "report.json").exists()
+    assert main([f"--resume={folder}"]) == 0
+    assert same(weights(folder), weights(tmp_path / "runs" / "tones"))
+
+
+def test_resumed_within_an_epoch_equals_left_alone(
+    config: dict[str, Any], tmp_path: Path
+) -> None:
+    checkpoint = {
+        "class_path": "lightning.pytorch.callbacks.ModelCheckpoint",
+        "init_args": {"dirpath": str(tmp_path), "filename": "mid", "every_n_train_steps": 6},
+    }
+    config["trainer"]["max_steps"] = 11
+    assert run(tmp_path, noisy(config), f"--trainer.callbacks={json.dumps([checkpoint])}") == 0
+    # Of steps 6 and 12, only the former was reached, and it lies within the second epoch.
+    assert torch.load(tmp_path / "mid.ckpt", weights_only=True)["global_step"] == 6
+    assert main([f"--resume={tmp_path / 'mid.ckpt'}", "--name=b", "--trainer.callbacks=null"]) == 0
+    assert same(weights(tmp_path / "runs" / "b"), weights(tmp_path / "runs" / "tones"))
+    lines = (tmp_path / "runs" / "b" / "log.jsonl").read_text().splitlines()
+    steps = [json.loads(line)["step"] for line in lines if "train/loss" in line]
+    assert steps == [7, 9]
+
+
+@pytest.fixture
+def half(config: dict[str, Any], tmp_path: Path) -> Path:
+    config["trainer"]["max_steps"] = 4
+    assert run(tmp_path, config) == 0
+    return tmp_path / "runs" / "tones"
+
+
+def test_a_resume_with_other_settings_is_refused(
+    half: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    capsys.readouterr()
+    given = ["--model.learning_rate=0.01", "--model.encoder.dropout=0.5", "--seed_everything=3"]
+    assert main([f"--resume={half}", *given]) == 2
+    err = capsys.readouterr().err
+    assert "--model.learning_rate: 0.002 there, 0.01 here" in err
+    assert "--model.encoder.dropout: 0.0 there, 0.5 here" in err
+    assert "--seed_everything: 1 there, 3 here" in err and err.count("\n") == 1
+    assert main([f"--resume={half}", "--model.attention=additive"]) == 2
+    assert "'location_aware' there, 'additive' here" in capsys.readouterr().err
+    # How long and on what it runs is free to change.
+    assert main([f"--resume={half}", "--trainer.max_steps=8", "--threads=1"]) == 0
+    assert json.loads((half / "report.json").read_text())["steps"] == 8
+
+
+@pytest.mark.parametrize("content", [b"", b"no checkpoint", None])
+def test_what_is_no_checkpoint_is_refused(
+    tmp_path: Path, content: bytes | None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "x.ckpt"
+    if content is None:
+        torch.save({"state_dict": {}}, path)
+    else:
+        path.write_bytes(content)
+    assert main([f"--resume={path}"]) == 2
+    assert f"asr: error: {path}: not a checkpoint" in capsys.readouterr().err
+    assert main([f"--resume={tmp_path}"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ("--model.atention=additive", "did you mean model.attention"),
+        ("--model.learning_rat=1", "did you mean model.learning_rate"),
+        ("--lerning_rate=1", "did you mean model.learning_rate"),
+        ("--trainer.max_step=5", "did you mean trainer.max_steps"),
+        ("--model.attention=lokation_aware", "did you mean location_aware?"),
+        ("--model.attention=nothing_like_it", "valid: additive, "),
+        ("--model.encoder=conformr", "valid: conformer"),
+        ("--data=string", "valid: manifests, strings"),
+        ("--model.attention.kernal=15", "did you mean model.attention.kernel"),
+        ("--data.word_per_batch=15", "did you mean data.words_per_batch"),
+        ("--model.encoder.heads=3", "heads=3: must divide dim=32"),
+        ("--model.ctc_weight=2", "ctc_weight=2.0: needs 0 <= ctc_weight < 1"),
+        ("--model.learning_rate=fast", "model.learning_rate"),
+        ("--trainer.precision=16-mixed", "valid there: 32-true, bf16-mixed"),
+        ("--data.validation=[nowhere.jsonl]", "nowhere.jsonl: no such file"),
+        ("--config=nowhere.yaml", "nowhere.yaml: cannot be read"),
+    ],
+)
+def test_mistakes_are_one_line_and_exit_2(
+    config: dict[str, Any],
+    tmp_path: Path,
+    given: str,
+    expected: str,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert run(tmp_path, config, given) == 2
+    err = capsys.readouterr().err
+    assert err.startswith("asr: error: ") and err.count("\n") == 1
+    assert expected in err
+    assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        ({"model": {"lerning_rate": 1}}, "did you mean model.learning_rate"),
+        (
+            {"model": {"attention": {"name": "additive", "kernal": 3}}},
+            "did you mean model.attention.kernel",
+        ),
+        ({"model": {"attention": 5}}, "model.attention: a name, or a mapping"),
+        ({"modle": {}}, "unknown key 'modle'; did you mean model"),
+        ({"include": 3}, "include: a list of files"),
+        ({"include": "run2.yaml"}, "includes itself"),
+    ],
+)
+def test_mistakes_in_files_are_one_line(
+    config: dict[str, Any],
+    tmp_path: Path,
+    change: dict[str, Any],
+    expected: str,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    second = write(tmp_path / "run2.yaml", change)
+    assert run(tmp_path, config, second) == 2
+    err = capsys.readouterr().err
+    assert err.startswith("asr: error: ") and err.count("\n") == 1
+    assert expected in err
+
+
+def test_broken_yaml_names_the_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "x.yaml").write_text("a: [")
+    assert main(["--config", str(tmp_path / "x.yaml")]) == 2
+    assert "x.yaml: not YAML" in capsys.readouterr().err
