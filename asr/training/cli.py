@@ -56,7 +56,11 @@ class TrainCLI(LightningCLI):
                 "enable_model_summary": False,
                 "use_distributed_sampler": False,
             },
-            parser_kwargs={"exit_on_error": False, "prog": "asr train"},
+            parser_kwargs={
+                "exit_on_error": False,
+                "prog": "asr train",
+                "description": f"Train a speech recogniser. Short names: {names.listed()}",
+            },
             args=list(arguments),
             run=False,
             auto_configure_optimizers=False,
@@ -107,7 +111,6 @@ class TrainCLI(LightningCLI):
 
     def instantiate_trainer(self, **kwargs: Any) -> Trainer:
         folder = self.folder
-        folder.make()
         config = self._get(self.config_init, "trainer", default={})
         callbacks = [
             self._get(self.config_init, "average"),
@@ -137,7 +140,7 @@ class TrainCLI(LightningCLI):
                 TensorBoardLogger(folder.path, name="", version="tensorboard"),
                 JsonLines(folder.log),
             ]
-        return self._instantiate_trainer(
+        trainer = self._instantiate_trainer(
             {
                 **config,
                 "default_root_dir": str(folder.path),
@@ -146,9 +149,13 @@ class TrainCLI(LightningCLI):
             },
             callbacks,
         )
+        if trainer.world_size > 1:
+            raise InputError(f"trainer.devices: {trainer.world_size} devices; valid: 1")
+        return trainer
 
     def describe(self) -> None:
         """What the model's card and its checkpoints say, and the lines that open a run."""
+        self.folder.make()
         data = self.datamodule.describe()
         self.model.card = {
             "summary": "A listen-attend-spell speech recogniser.",
@@ -204,7 +211,7 @@ def _train(cli: TrainCLI) -> int:
             print(f"interrupted; go on with --resume={cli.folder.path}", file=sys.stderr)
             return 130
         raise
-    if trainer.fast_dev_run or not trainer.is_global_zero:
+    if cli.config.trainer.fast_dev_run:
         return 0
     best = cli.folder.checkpoints / "best.ckpt"
     if not best.is_file():
@@ -241,7 +248,8 @@ def _with_checkpoint(given: list[str]) -> list[str]:
     for index, argument in enumerate(given):
         key, equals, value = argument.partition("=")
         if key in ("--resume", "--ckpt_path"):
-            path = checkpoint_of(Path(value if equals else given[index + 1 : index + 2][0]))
+            value = value if equals else "".join(given[index + 1 : index + 2])
+            path = checkpoint_of(Path(value or "."))
             config = load_checkpoint(path)[RUN_KEY]["config"]
             return [names.inline(config), *given]
     return given

@@ -6,7 +6,7 @@ import sys
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
 from lightning.pytorch import LightningDataModule
@@ -18,6 +18,7 @@ from asr.data.dataset import ManifestDataset, Rejected, sift
 from asr.data.pool import StringPool
 from asr.data.strings import Spacing, StringDataset
 from asr.errors import InputError
+from asr.nn.las import LAS
 from asr.text import CharacterTokenizer, SentencePieceTokenizer, Tokenizer
 from asr.text.normalise import normalise
 from asr.types import Seconds
@@ -186,10 +187,11 @@ class StringsData(SpeechData):
         if trainer is not None and trainer.max_steps > 0:
             steps = trainer.max_steps
         elif trainer is not None and trainer.max_epochs and trainer.max_epochs > 0:
-            steps = trainer.max_epochs * self.steps_per_epoch
+            return trainer.max_epochs * self.steps_per_epoch
         else:
             raise InputError("strings are made for a run of known length: --trainer.max_steps=N")
-        return -(-steps // self.steps_per_epoch) * self.steps_per_epoch
+        batches = steps * trainer.accumulate_grad_batches
+        return -(-batches // self.steps_per_epoch) * self.steps_per_epoch
 
     def describe(self) -> dict[str, Any]:
         seconds = sum(len(clip.samples) for clip in self.pool.clips) / self.sample_rate
@@ -268,7 +270,7 @@ class ManifestData(SpeechData):
         self.utterances, self.rejected = sift(
             self.utterances,
             self.tokenizer,
-            frame_shift=self.trainer.lightning_module.model.frame_shift,
+            frame_shift=cast(LAS, self.trainer.lightning_module.model).frame_shift,
             shortest=self.shortest,
             longest=self.longest,
             normaliser=self.normaliser,

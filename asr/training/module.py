@@ -197,13 +197,18 @@ class LASModule(LightningModule):
                 0 if self._infeasible is None else self._infeasible
             )
         # Reading a value makes a GPU wait, and Lightning's own bookkeeping is not free either.
-        if (self.trainer.global_step + 1) % self.trainer.log_every_n_steps == 0:
+        if (self.trainer.global_step + 1) % self._run.log_every_n_steps == 0:
             self.log_dict({f"train/{name}": value.detach() for name, value in parts.items()})
-            self.log("train/learning_rate", self.optimizers().param_groups[0]["lr"])
-        self.trainer.datamodule.position += 1
+            self.log("train/learning_rate", self.trainer.optimizers[0].param_groups[0]["lr"])
+        self._run.datamodule.position += 1
         return parts["loss"]
 
     # -- the run
+
+    @property
+    def _run(self) -> Any:
+        """The trainer, of which Lightning declares too little to a type checker."""
+        return self.trainer
 
     @property
     def progress(self) -> float:
@@ -225,19 +230,19 @@ class LASModule(LightningModule):
     def on_train_start(self) -> None:
         total = self.trainer.estimated_stepping_batches
         self._total_steps = int(total) if total != float("inf") else 0
-        timers = [c for c in self.trainer.callbacks if isinstance(c, Timer)]
+        timers = [c for c in self._run.callbacks if isinstance(c, Timer)]
         bounded = [t for t in timers if t.time_remaining() is not None]
         self._timer = bounded[0] if bounded else None
 
     def on_train_batch_start(self, batch: Batch, batch_idx: int) -> None:
-        reseed(self.seed, self.trainer.datamodule.position, self.trainer.global_rank)
+        reseed(self.seed, self._run.datamodule.position, self.trainer.global_rank)
         factor = schedules.warmup_cosine(
             self.trainer.global_step,
             self.progress,
             warmup=self.warmup_steps,
             floor=self.final_learning_rate,
         )
-        for group in self.optimizers().param_groups:
+        for group in self.trainer.optimizers[0].param_groups:
             group["lr"] = self.learning_rate * factor
 
     def configure_gradient_clipping(

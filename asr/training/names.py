@@ -165,6 +165,11 @@ def _short(path: str, key: str) -> str:
     return next((short for short, made in FAMILIES[key].items() if made.__name__ == own), path)
 
 
+def listed() -> str:
+    """Every short name, by the option that takes it."""
+    return "; ".join(f"--{key}: {', '.join(sorted(family))}" for key, family in FAMILIES.items())
+
+
 def shortened(content: Mapping[str, Any]) -> dict[str, Any]:
     """Undo :func:`resolved`: ``{name: ..., argument: ...}`` for each component."""
     made = json.loads(json.dumps(content, default=str))

@@ -9,16 +9,17 @@ import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from lightning.pytorch import Callback, LightningModule, Trainer
 from lightning.pytorch.callbacks import TQDMProgressBar
 from lightning.pytorch.loggers import TensorBoardLogger
 from lightning.pytorch.loggers.logger import Logger
-from lightning.pytorch.utilities.rank_zero import rank_zero_only
+from lightning.pytorch.utilities import rank_zero_only
 
 from asr.inspection import figures
 from asr.inspection.spectrogram import spectrogram_of
+from asr.training.module import LASModule
 from asr.types import Batch, Waveform
 
 
@@ -58,9 +59,8 @@ class Lines(Callback):
     def on_validation_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         if trainer.sanity_checking or not trainer.is_global_zero:
             return
-        shown = {
-            name: value for name, value in pl_module.metrics.items() if math.isfinite(value)
-        }
+        module = cast(LASModule, pl_module)
+        shown = {name: value for name, value in module.metrics.items() if math.isfinite(value)}
         rates = " ".join(f"{n} {shown[n]:.2%}" for n in ("wer", "cer") if n in shown)
         health = " ".join(f"{n} {v:.2f}" for n, v in shown.items() if n not in ("wer", "cer"))
         loss = trainer.callback_metrics.get("train/loss")
@@ -69,7 +69,7 @@ class Lines(Callback):
             f"{time.monotonic() - self._started:.0f} s"
             + (f" loss {float(loss):.3f}" if loss is not None else "")
             + f" | validation {rates} | attention {health}"
-            + (f" | skipped steps {pl_module.non_finite}" if pl_module.non_finite else ""),
+            + (f" | skipped steps {module.non_finite}" if module.non_finite else ""),
             file=sys.stderr,
             flush=True,
         )
@@ -125,15 +125,16 @@ class Figures(Callback):
         """Keep the sound of what will be drawn."""
         if not self._due(trainer):
             return
+        rate = cast(LASModule, pl_module).model.sample_rate
         for id, wave, length in zip(batch.ids, batch.waves, batch.wave_lengths, strict=True):
             if len(self._sounds) >= self.utterances:
                 return
             samples = wave[: int(length)].float().cpu()
-            self._sounds[id] = Waveform(samples, pl_module.model.sample_rate, id)
+            self._sounds[id] = Waveform(samples, rate, id)
 
     def on_validation_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         boards = [x for x in trainer.loggers if isinstance(x, TensorBoardLogger)]
-        for decoded in pl_module.decoded:
+        for decoded in cast(LASModule, pl_module).decoded:
             wave = self._sounds.pop(decoded.id, None)
             if wave is None or not boards or not trainer.is_global_zero:
                 continue

@@ -151,6 +151,43 @@ def test_resumed_within_an_epoch_equals_left_alone(
     assert steps == [7, 9]
 
 
+def test_a_run_that_time_ends_is_finished_like_any_other(
+    config: dict[str, Any], tmp_path: Path
+) -> None:
+    config["trainer"] |= {"max_steps": 100_000, "max_time": "00:00:00:02", "log_every_n_steps": 1}
+    assert run(tmp_path, config) == 0
+    folder = tmp_path / "runs" / "tones"
+    assert json.loads((folder / "report.json").read_text())["steps"] < 1000
+    rows = [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
+    rates = [row["train/learning_rate"] for row in rows if "train/learning_rate" in row]
+    # The cosine follows the clock: near its floor at the end, though few of the steps were made.
+    assert rates[-1] < 0.1 * max(rates)
+    assert "val/wer" in rows[-1] or "val/wer" in rows[-2]
+
+
+def test_help_lists_the_short_names(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["--help"])
+    assert ended.value.code == 0
+    out = " ".join(capsys.readouterr().out.split())
+    assert "--model.attention: additive," in out and "--data: manifests, strings" in out
+
+
+def test_more_devices_are_refused(
+    config: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(tmp_path, config, "--trainer.devices=2") == 2
+    assert "trainer.devices: 2 devices; valid: 1" in capsys.readouterr().err
+    assert not (tmp_path / "runs").exists()
+
+
+def test_gradients_of_several_batches_make_a_step(config: dict[str, Any], tmp_path: Path) -> None:
+    config["trainer"]["max_steps"] = 6
+    assert run(tmp_path, config, "--trainer.accumulate_grad_batches=2") == 0
+    report = json.loads((tmp_path / "runs" / "tones" / "report.json").read_text())
+    assert report["steps"] == 6
+
+
 @pytest.fixture
 def half(config: dict[str, Any], tmp_path: Path) -> Path:
     config["trainer"]["max_steps"] = 4
