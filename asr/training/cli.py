@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import re
 import sys
-import time
 import traceback
 import warnings
 from collections.abc import Mapping, Sequence
@@ -196,7 +195,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _train(cli: TrainCLI) -> int:
-    started = time.monotonic()
     trainer = cli.trainer
     try:
         trainer.fit(
@@ -226,7 +224,7 @@ def _train(cli: TrainCLI) -> int:
             "seed": cli.config.seed_everything,
             "steps": trainer.global_step,
             "skipped_steps": cli.model.non_finite,
-            "training_seconds": round(time.monotonic() - started, 1),
+            "training_seconds": round(cli.model.seconds, 1),
         },
     )
     for one in report["sets"]:

@@ -21,7 +21,7 @@ from asr.errors import InputError
 from asr.nn.las import LAS
 from asr.text import CharacterTokenizer, SentencePieceTokenizer, Tokenizer
 from asr.text.normalise import normalise
-from asr.types import Seconds
+from asr.types import Batch, Seconds
 
 
 class Consecutive(Sampler[int]):
@@ -110,6 +110,7 @@ class SpeechData(LightningDataModule):
         return DataLoader(
             dataset,
             batch_size=None,
+            collate_fn=_as_is,
             sampler=sampler,
             num_workers=self.workers if sampler is not None else 0,
             persistent_workers=self.workers > 0 and sampler is not None,
@@ -295,6 +296,11 @@ class ManifestData(SpeechData):
             "speakers": len({u.speaker for u in self.utterances if u.speaker}),
             "hours": round(sum(u.duration for u in self.utterances) / 3600, 4),
         }
+
+
+def _as_is(batch: Batch) -> Batch:
+    """For the loader, which would make lists of the tuples in a batch."""
+    return batch
 
 
 def _files(key: str, paths: Sequence[str]) -> tuple[str, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -24,7 +25,7 @@ from asr.training import losses, schedules
 from asr.training.folder import RUN_KEY
 from asr.training.randomness import reseed
 from asr.training.validation import Decoded, alignment_warning, decode, summarise
-from asr.types import Batch
+from asr.types import Batch, Seconds
 
 AttentionFactory = Callable[[int, int], Attention]
 
@@ -142,6 +143,8 @@ class LASModule(LightningModule):
         self._loss: Tensor | None = None
         self._total_steps = 0
         self._timer: Timer | None = None
+        self._started: float | None = None
+        self._seconds_before = 0.0
 
     # -- one step
 
@@ -227,7 +230,14 @@ class LASModule(LightningModule):
         ]
         return AdamW(groups, lr=self.learning_rate, betas=(0.9, self.beta2))
 
+    @property
+    def seconds(self) -> Seconds:
+        """How long the run has trained, the parts that it resumes included."""
+        now = 0.0 if self._started is None else time.monotonic() - self._started
+        return self._seconds_before + now
+
     def on_train_start(self) -> None:
+        self._started = time.monotonic()
         total = self.trainer.estimated_stepping_batches
         self._total_steps = int(total) if total != float("inf") else 0
         timers = [c for c in self._run.callbacks if isinstance(c, Timer)]
@@ -307,10 +317,15 @@ class LASModule(LightningModule):
         checkpoint[bundle.CHECKPOINT_KEY] = bundle.describe_for_checkpoint(
             self.model, self.tokenizer, card=self.card, settings=self.settings
         )
-        checkpoint[RUN_KEY] = {"config": self.config, "non_finite": self.non_finite}
+        checkpoint[RUN_KEY] = {
+            "config": self.config,
+            "non_finite": self.non_finite,
+            "seconds": self.seconds,
+        }
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         self.non_finite = checkpoint[RUN_KEY]["non_finite"]
+        self._seconds_before = checkpoint[RUN_KEY]["seconds"]
 
 
 def _within(

@@ -207,9 +207,14 @@ def test_a_resume_with_other_settings_is_refused(
     assert "--seed_everything: 1 there, 3 here" in err and err.count("\n") == 1
     assert main([f"--resume={half}", "--model.attention=additive"]) == 2
     assert "'location_aware' there, 'additive' here" in capsys.readouterr().err
+    before = json.loads((half / "report.json").read_text())["training_seconds"]
     # How long and on what it runs is free to change.
     assert main([f"--resume={half}", "--trainer.max_steps=8", "--threads=1"]) == 0
-    assert json.loads((half / "report.json").read_text())["steps"] == 8
+    report = json.loads((half / "report.json").read_text())
+    assert report["steps"] == 8 and report["training_seconds"] > before > 0
+    # Once more, with nothing left to do.
+    assert main([f"--resume={half}", "--trainer.max_steps=8"]) == 0
+    assert json.loads((half / "report.json").read_text())["wer"] == report["wer"]
 
 
 @pytest.mark.parametrize("content", [b"", b"no checkpoint", None])
