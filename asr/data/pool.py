@@ -40,17 +40,35 @@ class StringPool:
 
     Each utterance of a manifest is one word by one speaker, a whole file or the span from
     ``start`` to ``end`` of a longer one; its ``words`` entry, if it has one, says where in it the
-    word is heard. ``clips`` are in the order of speaker and word. Raises InputError for
-    utterances that are not one word, that name no speaker, or whose sound is empty.
+    word is heard. ``clips`` are in the order of speaker and word. ``shares``, one a manifest, say
+    how often strings come from each (its speakers equally likely); None makes all speakers of all
+    manifests equally likely. Raises InputError for utterances that are not one word, that name no
+    speaker, or whose sound is empty; ValueError for shares that are not one a manifest above 0.
     """
 
-    def __init__(self, manifests: Sequence[Path | str] | Path | str, sample_rate: int) -> None:
+    def __init__(
+        self,
+        manifests: Sequence[Path | str] | Path | str,
+        sample_rate: int,
+        *,
+        shares: Sequence[float] | None = None,
+    ) -> None:
         paths = [manifests] if isinstance(manifests, (str, Path)) else manifests
+        if shares is not None and (len(shares) != len(paths) or min(shares) <= 0):
+            raise ValueError(
+                f"shares={list(shares)}: one above 0 for each of {len(paths)} manifests"
+            )
+        utterances = [manifest.read(path) for path in paths]
         self._set(
-            _load([u for path in paths for u in manifest.read(path)], sample_rate),
+            _load([u for own in utterances for u in own], sample_rate),
             sample_rate,
             ", ".join(str(path) for path in paths),
         )
+        if shares is not None:
+            for own, share in zip(utterances, shares, strict=True):
+                speakers = {u.speaker for u in own}
+                for speaker in speakers:
+                    self._often[self.speakers.index(speaker)] += share / len(speakers)
 
     @classmethod
     def of(cls, clips: Iterable[Clip], sample_rate: int) -> StringPool:
@@ -70,6 +88,7 @@ class StringPool:
         # A speaker's k-th word is clips first[speaker, k] to first + count; not all know all words.
         shape = (len(self.speakers), len(self.words))
         self._known = np.zeros(len(self.speakers), dtype=np.int64)
+        self._often = np.zeros(len(self.speakers))  # all zero: equally often
         self._first, self._count = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
         position = 0
         for (speaker, _), group in groupby(self.clips, key=lambda clip: (clip.speaker, clip.word)):
@@ -88,11 +107,14 @@ class StringPool:
     ) -> Draw:
         """Strings of ``words`` (M,) words, each by one speaker (any, or the one named).
 
-        Speakers, then words, then recordings are equally likely.
+        Speakers (but for ``shares``), then words, then recordings are equally likely.
         """
         # Uniform doubles alone are drawn: they are NumPy's stream least likely to change.
         shape = (len(words), int(words.max(initial=1)))
-        if speaker is None:
+        if speaker is None and self._often.any():
+            bounds = np.cumsum(self._often) / self._often.sum()
+            rows = np.searchsorted(bounds[:-1], rng.random(len(words)), side="right")
+        elif speaker is None:
             rows = (rng.random(len(words)) * len(self.speakers)).astype(np.int64)
         else:
             rows = np.full(len(words), self.speakers.index(speaker))

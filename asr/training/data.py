@@ -124,6 +124,7 @@ class StringsData(SpeechData):
 
     Args:
         pool: manifests of single words (each by one speaker) that strings are made of.
+        shares: how often strings come from each of them; see StringPool.
         validation, test: manifests of whole utterances, for validation and for the final report.
         steps_per_epoch: batches between validations.
         words_per_batch, max_words, curriculum, spacing, augmentation: see StringDataset.
@@ -137,6 +138,7 @@ class StringsData(SpeechData):
         pool: list[str],
         validation: list[str],
         test: list[str] = [],  # noqa: B006 (a list for the command line; never changed)
+        shares: list[float] | None = None,
         sample_rate: int = 8000,
         steps_per_epoch: int = 100,
         words_per_batch: int = 60,
@@ -159,7 +161,7 @@ class StringsData(SpeechData):
         if steps_per_epoch < 1:
             raise ValueError(f"steps_per_epoch={steps_per_epoch}: at least 1 is needed")
         self.pool_paths = _files("pool", pool)
-        self.pool = StringPool(list(pool), sample_rate)
+        self.pool = StringPool(list(pool), sample_rate, shares=shares)
         # Digits have few letters: a space for between the words, and what the words are made of.
         self.tokenizer = CharacterTokenizer.train([" ", *self.pool.words])
         self.steps_per_epoch = steps_per_epoch

@@ -78,3 +78,22 @@ def test_a_drawn_string_is_one_speakers_words() -> None:
     assert abs(speakers.count("ann") / 3000 - 0.5) < 0.05
     assert abs(words.count("one") / len(words) - 0.5) < 0.05
     assert {pool.clips[n].speaker for n in pool.draw(rng, counts, "bob").clips.flat} == {"bob"}
+
+
+def test_shares_say_how_often_each_manifest_is_heard(tmp_path: Path) -> None:
+    soundfile.write(tmp_path / "a.wav", np.ones(80), 8000)
+    for name, speakers in (("few", ["ann"]), ("many", ["bob", "cyd", "dan", "eve"])):
+        manifest.write(
+            tmp_path / f"{name}.jsonl",
+            [Utterance(s, tmp_path / "a.wav", 0.01, "one", s) for s in speakers],
+        )
+    paths = [tmp_path / "few.jsonl", tmp_path / "many.jsonl"]
+    pool = StringPool(paths, 8000, shares=[2.0, 1.0])
+    draw = pool.draw(np.random.default_rng(0), np.ones(6000, dtype=np.int64))
+    heard = [pool.clips[number].speaker for number in draw.clips[:, 0]]
+    assert heard.count("ann") == pytest.approx(4000, abs=150)
+    for speaker in ("bob", "cyd", "dan", "eve"):
+        assert heard.count(speaker) == pytest.approx(500, abs=100)
+    for shares in ([1.0], [1.0, 0.0]):
+        with pytest.raises(ValueError, match="shares="):
+            StringPool(paths, 8000, shares=shares)

@@ -112,7 +112,7 @@ class LocationAware(Attention):
         half = self.kernel // 2
         padded = nn.functional.pad(torch.cat([a.unsqueeze(1) for a in around], 1), (half, half))
         windows = padded.unfold(2, self.kernel, 1).transpose(1, 2).flatten(2)
-        return windows.to(dtype) @ (self.filters @ self.location.weight.t())
+        return self.location(windows.to(dtype) @ self.filters)
 
     def _near(self, previous: Tensor) -> Tensor:
         """(N,S) True within ``window`` frames of the median of ``previous``; at first of 0."""

@@ -112,7 +112,7 @@ class Recurrent(Speller):
         take, forget, new, give = gates.chunk(4, -1)
         cell = torch.sigmoid(forget) * state.cell[:, 0] + torch.sigmoid(take) * torch.tanh(new)
         hidden = torch.sigmoid(give) * torch.tanh(cell)
-        hiddens, cells = [hidden], [cell]
+        hiddens, cells = [hidden], [cell]  # of all layers
         for layer, module in enumerate(self.upper, start=1):
             hidden, cell = module(
                 self.dropout(hidden), (state.hidden[:, layer], state.cell[:, layer])
