@@ -37,7 +37,7 @@ def test_words_become_a_pool(corpus: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     written = digits.prepare(corpus, out)
     assert [path.name for path in written] == [
-        "pool-train.jsonl", "test.jsonl", "train.jsonl", "valid.jsonl",
+        "pool-train.jsonl", "pool-train-flite.jsonl", "test.jsonl", "train.jsonl", "valid.jsonl",
     ]  # fmt: skip
     pieces = manifest.read(out / "pool-train.jsonl")
     assert [u.id for u in pieces] == ["train-0", "train-1"] and pieces[0].extra["engine"] == "flite"

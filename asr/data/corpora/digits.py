@@ -22,8 +22,9 @@ def prepare(source: Path | str, out: Path | str) -> list[Path]:
     """Write manifests to ``out`` that refer to the corpus where it stands; returns their paths.
 
     ``pool-train.jsonl``: the words of the training strings, each a span of its string, for
-    :class:`StringPool`; ``train.jsonl``, ``valid.jsonl`` and ``test.jsonl``: the strings. Running
-    it again gives the same. Raises InputError for a source without such a manifest, and with the
+    :class:`StringPool`, and ``pool-train-ENGINE.jsonl`` the same by synthesiser, so that one with
+    many voices need not drown the others; ``train.jsonl``, ``valid.jsonl`` and ``test.jsonl``: the
+    strings. Running it again gives the same. Raises InputError for a source without such a manifest, and with the
     recordings that are missing.
     """
     source, out = Path(source), Path(out)
@@ -38,6 +39,8 @@ def prepare(source: Path | str, out: Path | str) -> list[Path]:
         if not part:
             raise InputError(f"{path}: no utterances with the split {name!r}")
     parts["pool-train"] = [word for utterance in parts["train"] for word in _words(utterance, path)]
+    for word in parts["pool-train"]:
+        parts.setdefault(f"pool-train-{word.extra.get('engine', 'unknown')}", []).append(word)
     written = []
     for name, part in sorted(parts.items()):
         manifest.write(out / f"{name}.jsonl", part)
