@@ -1,12 +1,18 @@
-"""Error counts, and the alignment they come from."""
+"""Error counts, and the steps of the alignment they come from."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from array import array
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeAlias
 
-import jiwer
+import numpy as np
+from numpy.typing import NDArray
+
+from asr.evaluation.aligners import ALIGNERS
+
+Table: TypeAlias = "NDArray[np.int64]"  # (n,4): hits, substitutions, deletions, insertions
 
 
 @dataclass(frozen=True)
@@ -17,6 +23,11 @@ class Counts:
     substitutions: int = 0
     deletions: int = 0
     insertions: int = 0
+
+    @classmethod
+    def total(cls, table: Table) -> Counts:
+        """The sum over the rows of ``table`` (n,4)."""
+        return cls(*table.sum(axis=0).tolist())
 
     @property
     def errors(self) -> int:
@@ -49,71 +60,86 @@ class Step(NamedTuple):
     hypothesis: str | None
 
 
-class Aligned(NamedTuple):
-    counts: Counts
-    steps: tuple[Step, ...]
-
-
 def words(text: str) -> list[str]:
     """The words of ``text``: what Unicode whitespace separates."""
     return text.split()
 
 
-def characters(text: str) -> list[str]:
+def characters(text: str) -> str:
     """The code points of ``text`` with single spaces between words, the spaces counted."""
-    return list(" ".join(text.split()))
+    return " ".join(text.split())
 
 
-def align(
-    references: Sequence[list[str]], hypotheses: Sequence[list[str]], *, steps: bool = True
-) -> list[Aligned]:
-    """Minimum edit distance alignments, pair by pair, as jiwer computes them.
-
-    The number of errors is unique; how it divides into S, D and I may differ between aligners,
-    which is why reports name theirs. With ``steps=False`` the counts alone are kept.
-    """
-    if not references:
-        return []
-    # The pairs are units already, so that jiwer's own splitting of strings is bypassed.
-    output = jiwer.process_words(
-        list(references),  # type: ignore[arg-type]
-        list(hypotheses),  # type: ignore[arg-type]
-        reference_transform=_as_given,  # type: ignore[arg-type]
-        hypothesis_transform=_as_given,  # type: ignore[arg-type]
-    )
-    return [
-        Aligned(_count(chunks), _expand(chunks, reference, hypothesis) if steps else ())
-        for chunks, reference, hypothesis in zip(
-            output.alignments, references, hypotheses, strict=True
-        )
-    ]
-
-
-def _as_given(sentences: Any) -> Any:
-    return sentences
-
-
-def _count(chunks: Sequence[jiwer.AlignmentChunk]) -> Counts:
-    total = {"equal": 0, "substitute": 0, "delete": 0, "insert": 0}
-    for chunk in chunks:
-        total[chunk.type] += max(
-            chunk.ref_end_idx - chunk.ref_start_idx, chunk.hyp_end_idx - chunk.hyp_start_idx
-        )
-    return Counts(total["equal"], total["substitute"], total["delete"], total["insert"])
-
-
-def _expand(
-    chunks: Sequence[jiwer.AlignmentChunk], reference: list[str], hypothesis: list[str]
+def steps(
+    reference: Sequence[str], hypothesis: Sequence[str], *, aligner: str = "levenshtein"
 ) -> tuple[Step, ...]:
-    steps: list[Step] = []
-    for chunk in chunks:
-        heard = hypothesis[chunk.hyp_start_idx : chunk.hyp_end_idx]
-        said = reference[chunk.ref_start_idx : chunk.ref_end_idx]
-        if chunk.type == "delete":
-            steps += [Step("D", word, None) for word in said]
-        elif chunk.type == "insert":
-            steps += [Step("I", None, word) for word in heard]
-        else:
-            op = "=" if chunk.type == "equal" else "S"
-            steps += [Step(op, a, b) for a, b in zip(said, heard, strict=True)]
-    return tuple(steps)
+    """The whole alignment of one pair, hits included (see :mod:`asr.evaluation.aligners`)."""
+    taken: list[Step] = []
+    said = heard = 0
+    for op, place, _ in ALIGNERS[aligner](reference, hypothesis):
+        while said < place:
+            taken.append(Step("=", reference[said], hypothesis[heard]))
+            said, heard = said + 1, heard + 1
+        taken.append(
+            Step(
+                op,
+                None if op == "I" else reference[said],
+                None if op == "D" else hypothesis[heard],
+            )
+        )
+        said += op != "I"
+        heard += op != "D"
+    rest = zip(reference[said:], hypothesis[heard:], strict=True)
+    return (*taken, *(Step("=", a, b) for a, b in rest))
+
+
+class Tally:
+    """Counts of many pairs, eight numbers each: alignments and texts are not kept.
+
+    ``words`` and ``characters`` are (n,4) in the order the pairs came.
+    """
+
+    def __init__(self, aligner: str = "levenshtein") -> None:
+        self._align = ALIGNERS[aligner]
+        self._numbers = array("q")
+
+    @classmethod
+    def of(cls, pairs: Iterable[tuple[str, str]], *, aligner: str = "levenshtein") -> Tally:
+        """Of (reference, hypothesis) texts, taken one at a time."""
+        tally = cls(aligner)
+        for reference, hypothesis in pairs:
+            tally.add(reference, hypothesis)
+        return tally
+
+    def add(self, reference: str, hypothesis: str) -> None:
+        """Count one more pair of texts."""
+        said, heard = reference.split(), hypothesis.split()
+        self._count(said, heard)
+        self._count(" ".join(said), " ".join(heard))
+
+    def repeat(self, other: Tally) -> None:
+        """Count what ``other`` counted last."""
+        self._numbers.extend(other._numbers[-8:])
+
+    def __len__(self) -> int:
+        return len(self._numbers) // 8
+
+    @property
+    def words(self) -> Table:
+        return self._table()[:, :4]
+
+    @property
+    def characters(self) -> Table:
+        return self._table()[:, 4:]
+
+    def _table(self) -> Table:
+        return np.array(self._numbers, dtype=np.int64).reshape(-1, 8)
+
+    def _count(self, said: Sequence[str], heard: Sequence[str]) -> None:
+        if said == heard:
+            self._numbers.extend((len(said), 0, 0, 0))
+            return
+        ops = [edit[0] for edit in self._align(said, heard)]
+        substituted, deleted = ops.count("S"), ops.count("D")
+        hits = len(said) - substituted - deleted
+        self._numbers.extend((hits, substituted, deleted, len(ops) - substituted - deleted))

@@ -8,16 +8,21 @@ order of the lines scored cannot be seen in it.
 
 from __future__ import annotations
 
-import json
-import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, overload
 
-from asr.errors import InputError
+import numpy as np
+
+from asr.evaluation import files
 from asr.evaluation.bootstrap import Interval
-from asr.evaluation.counts import Counts, Step
+from asr.evaluation.counts import Counts, Step, Table, steps, words
+from asr.text.normalise import normalise
+
+if TYPE_CHECKING:
+    from asr.evaluation.significance import Comparison
 
 SCHEMA = "asr-evaluation/1"
 
@@ -25,16 +30,24 @@ SCHEMA = "asr-evaluation/1"
 @dataclass(frozen=True)
 class UtteranceScore:
     """One utterance. ``reference`` and ``hypothesis`` are as given (None: there was none);
-    ``words``, ``characters`` and ``alignment`` after the headline's normaliser."""
+    ``words``, ``characters`` and ``alignment`` are of the texts after ``normalizer``."""
 
     id: str
     reference: str
     hypothesis: str | None
     words: Counts
     characters: Counts
-    alignment: tuple[Step, ...] = ()
     speaker: str = ""
     group: str = ""
+    normalizer: str = "none"
+    aligner: str = "levenshtein"
+
+    @cached_property
+    def alignment(self) -> tuple[Step, ...]:
+        """The word alignment, made when it is first asked for."""
+        texts = (self.reference, self.hypothesis or "")
+        said, heard = (words(normalise(text, self.normalizer)) for text in texts)
+        return steps(said, heard, aligner=self.aligner)
 
     def to_json(self) -> dict[str, Any]:
         named = {"speaker": self.speaker, "group": self.group}
@@ -50,6 +63,54 @@ class UtteranceScore:
         }
 
 
+@dataclass(frozen=True, eq=False)
+class Utterances(Sequence[UtteranceScore]):
+    """All utterances of a report in the order of their ids, each made when it is looked at.
+
+    A million utterances are their texts and eight numbers each (``words`` and ``characters``
+    (n,4)), so that memory does not grow with what nobody looks at.
+    """
+
+    ids: Sequence[str]
+    references: Mapping[str, str]
+    hypotheses: Mapping[str, str]
+    words: Table
+    characters: Table
+    speakers: Mapping[str, str]
+    groups: Mapping[str, str]
+    normalizer: str
+    aligner: str
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    @overload
+    def __getitem__(self, index: int) -> UtteranceScore: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[UtteranceScore, ...]: ...
+    def __getitem__(self, index: int | slice) -> UtteranceScore | tuple[UtteranceScore, ...]:
+        if isinstance(index, slice):
+            return tuple(self._at(place) for place in range(len(self))[index])
+        return self._at(range(len(self))[index])
+
+    def __iter__(self) -> Iterator[UtteranceScore]:
+        return map(self._at, range(len(self)))
+
+    def _at(self, place: int) -> UtteranceScore:
+        id = self.ids[place]
+        return UtteranceScore(
+            id,
+            self.references[id],
+            self.hypotheses.get(id),
+            Counts(*self.words[place].tolist()),
+            Counts(*self.characters[place].tolist()),
+            self.speakers.get(id, ""),
+            self.groups.get(id, ""),
+            self.normalizer,
+            self.aligner,
+        )
+
+
 @dataclass(frozen=True)
 class Summary:
     """A set of utterances pooled: micro rates, that is total errors over total reference units."""
@@ -60,14 +121,10 @@ class Summary:
     wrong: int
 
     @classmethod
-    def of(cls, pairs: Sequence[tuple[Counts, Counts]]) -> Summary:
-        """From the word and character counts of each utterance."""
-        return cls(
-            len(pairs),
-            sum((words for words, _ in pairs), Counts()),
-            sum((characters for _, characters in pairs), Counts()),
-            sum(words.errors > 0 for words, _ in pairs),
-        )
+    def of(cls, words: Table, characters: Table) -> Summary:
+        """From the word and character counts (n,4) of each utterance."""
+        wrong = int(np.count_nonzero(words[:, 1:].any(axis=1)))
+        return cls(len(words), Counts.total(words), Counts.total(characters), wrong)
 
     @property
     def wer(self) -> float | None:
@@ -117,13 +174,14 @@ class Report:
     without and with a normaliser, always both. ``missing`` ids had no hypothesis and count as all
     deleted; ``empty_references`` have no word after normalisation, so that whatever was heard in
     them is inserted; ``unknown`` hypotheses had no reference and were left out (only when allowed).
+    ``comparison`` is there when a second system was scored on the same references.
     """
 
     normalizer: Mapping[str, str]
     summary: Summary
     raw: Summary
     normalised: NormalisedSummary
-    utterances: tuple[UtteranceScore, ...]
+    utterances: Sequence[UtteranceScore]
     groups: Mapping[str, Summary] = field(default_factory=dict)
     group_by: str = ""
     intervals: Mapping[str, Interval | None] = field(default_factory=dict)
@@ -132,6 +190,7 @@ class Report:
     empty_references: tuple[str, ...] = ()
     aligner: Mapping[str, str] = field(default_factory=dict)
     versions: Mapping[str, str] = field(default_factory=dict)
+    comparison: Comparison | None = None
 
     @property
     def wer(self) -> float | None:
@@ -168,8 +227,25 @@ class Report:
     @property
     def macro_wer(self) -> float | None:
         """Mean of the groups' WERs, each counting once; groups without a word are left out."""
-        rates = [s.wer for s in self.groups.values() if s.wer is not None]
-        return sum(rates) / len(rates) if rates else None
+        return _mean([summary.wer for summary in self.groups.values()])
+
+    @property
+    def macro_cer(self) -> float | None:
+        """As :attr:`macro_wer`, of the character error rates."""
+        return _mean([summary.cer for summary in self.groups.values()])
+
+    @property
+    def macro_ser(self) -> float | None:
+        """As :attr:`macro_wer`, of the sentence error rates."""
+        return _mean([summary.ser for summary in self.groups.values()])
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What a reader of these numbers has to know, a sentence each."""
+        found = [interval.warning for interval in self.intervals.values() if interval]
+        if self.comparison is not None:
+            found += self.comparison.warnings
+        return tuple(dict.fromkeys(warning for warning in found if warning))
 
     @property
     def empty_reference_insertions(self) -> int:
@@ -178,6 +254,9 @@ class Report:
 
     def to_json(self) -> dict[str, Any]:
         """A JSON-ready dictionary without NaN; see the module's docstring."""
+        return {**self._head(), "utterances": [each.to_json() for each in self.utterances]}
+
+    def _head(self) -> dict[str, Any]:
         return {
             "schema": SCHEMA,
             **self.summary.to_json(),
@@ -197,6 +276,8 @@ class Report:
             "versions": dict(self.versions),
             "group_by": self.group_by or None,
             "macro_wer": self.macro_wer,
+            "macro_cer": self.macro_cer,
+            "macro_ser": self.macro_ser,
             "groups": [
                 {"name": name, **summary.to_json()} for name, summary in self.groups.items()
             ],
@@ -204,7 +285,8 @@ class Report:
                 name: interval.to_json() if interval else None
                 for name, interval in self.intervals.items()
             },
-            "utterances": [utterance.to_json() for utterance in self.utterances],
+            "comparison": self.comparison.to_json() if self.comparison else None,
+            "warnings": list(self.warnings),
         }
 
     def save(self, path: str | Path, **about: Any) -> None:
@@ -214,37 +296,16 @@ class Report:
         InputError when the place cannot be written, ValueError when ``about`` has a key of the
         report.
         """
-        path = Path(path)
-        content = self.to_json()
-        if clash := about.keys() & content.keys():
+        head = self._head()
+        if clash := about.keys() & {*head, "utterances"}:
             raise ValueError(f"about must not name {sorted(clash)}, which the report has itself")
-        utterances = content.pop("utterances")  # the long part goes last
-        text = _laid_out({**content, **about, "utterances": utterances})
-        try:
-            if path.exists() and not path.is_file():  # /dev/stdout and its like are not replaced
-                path.write_text(text, encoding="utf-8")
-                return
-            partial = path.with_name(f".{path.name}.partial")
-            partial.write_text(text, encoding="utf-8")
-            os.replace(partial, path)
-        except OSError as error:
-            raise InputError(f"cannot write {path}: {error.strerror or error}") from error
+        rows = (each.to_json() for each in self.utterances)  # the long part goes last
+        files.write(Path(path), files.laid_out({**head, **about}, "utterances", rows))
 
 
-def _laid_out(content: Mapping[str, Any]) -> str:
-    """JSON for people and ``diff``: a key a line, and of a list of objects one object a line."""
-
-    def dumped(value: Any) -> str:
-        return json.dumps(value, ensure_ascii=False, allow_nan=False)
-
-    parts = []
-    for key, value in content.items():
-        if isinstance(value, list) and value and isinstance(value[0], dict):
-            rows = ",\n".join(f"  {dumped(row)}" for row in value)
-            parts.append(f" {dumped(key)}: [\n{rows}\n ]")
-        else:
-            parts.append(f" {dumped(key)}: {dumped(value)}")
-    return "{\n" + ",\n".join(parts) + "\n}\n"
+def _mean(rates: Sequence[float | None]) -> float | None:
+    known = [rate for rate in rates if rate is not None]
+    return sum(known) / len(known) if known else None
 
 
 def _word_counts(counts: Counts) -> dict[str, int]:

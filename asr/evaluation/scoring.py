@@ -2,30 +2,21 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version
-from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from asr.errors import InputError
-from asr.evaluation import bootstrap
+from asr.evaluation import aligners, bootstrap
 from asr.evaluation.bootstrap import Interval
-from asr.evaluation.counts import Aligned, align, characters, words
-from asr.evaluation.report import NormalisedSummary, Report, Summary, UtteranceScore
+from asr.evaluation.counts import Tally
+from asr.evaluation.groups import NO_GROUP, ordered
+from asr.evaluation.report import NormalisedSummary, Report, Summary, Utterances
 from asr.text.normalise import describe, normalise
 
-NO_GROUP = "unknown"
 _COMPANION = "basic"  # reported beside the raw score when no other normaliser was asked for
-
-
-class _Scored(NamedTuple):
-    words: list[Aligned]
-    characters: list[Aligned]
-
-    @property
-    def summary(self) -> Summary:
-        pairs = zip(self.words, self.characters, strict=True)
-        return Summary.of([(word.counts, character.counts) for word, character in pairs])
 
 
 def score(
@@ -33,6 +24,7 @@ def score(
     hypotheses: Mapping[str, str],
     *,
     normalizer: str = "none",
+    aligner: str = "levenshtein",
     speakers: Mapping[str, str] | None = None,
     groups: Mapping[str, str] | None = None,
     group_by: str = "group",
@@ -48,18 +40,20 @@ def score(
     code points, the single spaces between words among them. Raw and normalised scores are both in
     the report, ``normalizer`` decides which is the headline.
 
-    ``speakers`` and ``groups`` give names by id; ids they lack are a unit of their own and the
-    group ``unknown``. ``ci`` is the level of the bootstrap intervals (None: no intervals), over
+    ``aligner`` decides what is counted as an error (:mod:`asr.evaluation.aligners`). ``speakers``
+    and ``groups`` give names by id; ids they lack are a unit of their own and the group
+    ``unknown``. ``ci`` is the level of the bootstrap intervals (None: no intervals), over
     speakers when two or more are known, else over utterances.
 
     Raises InputError without any reference, or when a hypothesis has no reference (unless
-    ``allow_unknown``); ValueError for a ``normalizer``, ``ci`` or ``replicates`` out of range.
+    ``allow_unknown``); ValueError for a ``normalizer``, ``aligner``, ``ci`` or ``replicates`` out
+    of range.
     """
     if ci is not None and not 0 < ci < 1:
         raise ValueError(f"ci must lie between 0 and 1, not {ci!r}")
     if replicates < 1:
         raise ValueError(f"replicates must be 1 or more, not {replicates!r}")
-    name = describe(normalizer)
+    name, aligned_by = describe(normalizer), aligners.describe(aligner)
     if not references:
         raise InputError("no references to score against: give at least one utterance")
     unknown = sorted(hypotheses.keys() - references.keys())
@@ -70,47 +64,43 @@ def score(
             "(--allow-unknown, or allow_unknown=True, leaves them out)"
         )
     ids = sorted(references)
-    said = [references[id] for id in ids]
-    heard = [hypotheses.get(id, "") for id in ids]
-    raw = _align(said, heard)
     companion = _COMPANION if normalizer == "none" else normalizer
-    written = [[normalise(text, companion) for text in texts] for texts in (said, heard)]
-    # Many corpora are normalised already, and aligning is what takes time.
-    normalised = raw if written == [said, heard] else _align(*written)
+    raw, normalised = Tally(aligner), Tally(aligner)
+    for id in ids:
+        said, heard = references[id], hypotheses.get(id, "")
+        raw.add(said, heard)
+        if (written := (normalise(said, companion), normalise(heard, companion))) == (said, heard):
+            normalised.repeat(raw)  # many corpora are normalised already
+        else:
+            normalised.add(*written)
     headline = raw if normalizer == "none" else normalised
-
-    speaker_of = speakers or {}
-    group_of = groups or {}
-    utterances = tuple(
-        UtteranceScore(
-            id,
-            references[id],
-            hypotheses.get(id),
-            word.counts,
-            character.counts,
-            word.steps,
-            speaker_of.get(id, ""),
-            group_of.get(id, "") or NO_GROUP if groups is not None else "",
-        )
-        for id, word, character in zip(ids, headline.words, headline.characters, strict=True)
-    )
+    words, characters = headline.words, headline.characters
+    speakers = {id: name for id, name in (speakers or {}).items() if name and id in references}
+    named = {} if groups is None else {id: groups.get(id) or NO_GROUP for id in ids}
     return Report(
         normalizer=name,
-        summary=headline.summary,
-        raw=raw.summary,
-        normalised=NormalisedSummary(describe(companion), normalised.summary),
-        utterances=utterances,
-        groups=_grouped(utterances) if groups is not None else {},
+        summary=Summary.of(words, characters),
+        raw=Summary.of(raw.words, raw.characters),
+        normalised=NormalisedSummary(
+            describe(companion), Summary.of(normalised.words, normalised.characters)
+        ),
+        utterances=Utterances(
+            ids, references, hypotheses, words, characters, speakers, named, normalizer, aligner
+        ),
+        groups={
+            name: Summary.of(words[rows], characters[rows])
+            for name, rows in ordered(ids, named).items()
+        },
         group_by=group_by if groups is not None else "",
-        intervals={} if ci is None else _intervals(utterances, ci, replicates, seed),
+        intervals={}
+        if ci is None
+        else _intervals(words, characters, units(ids, speakers), ci, replicates, seed),
         missing=tuple(id for id in ids if id not in hypotheses),
         unknown=tuple(unknown),
-        empty_references=tuple(u.id for u in utterances if not u.words.reference),
-        aligner={
-            "name": "jiwer",
-            "version": version("jiwer"),
-            "backend": f"rapidfuzz {version('rapidfuzz')}",
-        },
+        empty_references=tuple(
+            ids[place] for place in np.flatnonzero(words[:, :3].sum(axis=1) == 0)
+        ),
+        aligner=aligned_by,
         versions={"numpy": version("numpy")},
     )
 
@@ -121,38 +111,30 @@ def listed(ids: Sequence[str], most: int = 3) -> str:
     return shown + (f" and {len(ids) - most} more" if len(ids) > most else "")
 
 
-def _align(references: Sequence[str], hypotheses: Sequence[str]) -> _Scored:
-    return _Scored(
-        align([words(text) for text in references], [words(text) for text in hypotheses]),
-        align(
-            [characters(text) for text in references],
-            [characters(text) for text in hypotheses],
-            steps=False,
-        ),
-    )
-
-
-def _grouped(utterances: Sequence[UtteranceScore]) -> dict[str, Summary]:
-    members: dict[str, list[UtteranceScore]] = {}
-    for utterance in utterances:
-        members.setdefault(utterance.group, []).append(utterance)
-    return {
-        name: Summary.of([(u.words, u.characters) for u in members[name]])
-        for name in sorted(members)
-    }
+def units(ids: Sequence[str], speakers: Mapping[str, str]) -> list[str] | None:
+    """What resampling draws: speakers where two or more are known, and each utterance of which
+    none is known for itself; None: utterances."""
+    if len(set(speakers.values())) < 2:
+        return None
+    # The prefixes keep an utterance without a speaker apart from a speaker of the same name.
+    return [f"s:{speakers[id]}" if id in speakers else f"u:{id}" for id in ids]
 
 
 def _intervals(
-    utterances: Sequence[UtteranceScore], level: float, replicates: int, seed: int
+    words: NDArray[np.int64],
+    characters: NDArray[np.int64],
+    units: Sequence[str] | None,
+    level: float,
+    replicates: int,
+    seed: int,
 ) -> dict[str, Interval | None]:
-    by_speaker = len(Counter(u.speaker for u in utterances if u.speaker)) > 1
-    # The prefixes keep an utterance without a speaker apart from a speaker of the same name.
-    units = [f"s:{u.speaker}" if by_speaker and u.speaker else f"u:{u.id}" for u in utterances]
+    errors = [words[:, 1:].sum(axis=1), characters[:, 1:].sum(axis=1), words[:, 1:].any(axis=1)]
+    lengths = [words[:, :3].sum(axis=1), characters[:, :3].sum(axis=1), np.ones(len(words))]
     found = bootstrap.intervals(
-        [[u.words.errors, u.characters.errors, u.words.errors > 0] for u in utterances],
-        [[u.words.reference, u.characters.reference, 1] for u in utterances],
+        np.stack(errors, axis=1),
+        np.stack(lengths, axis=1),
         units,
-        unit="speaker" if by_speaker else "utterance",
+        unit="utterance" if units is None else "speaker",
         level=level,
         replicates=replicates,
         seed=seed,

@@ -101,7 +101,8 @@ def _notes(report: Report, cer: bool, onsets: OnsetReport | None) -> list[str]:
     if onsets is not None:
         lines.append(_onset_line(onsets))
     aligner = report.aligner
-    lines.append(f"aligned by {aligner['name']} {aligner['version']} ({aligner['backend']})")
+    lines.append(f"aligned by {aligner['name']} ({aligner['costs']}; {aligner['library']})")
+    lines += [f"warning: {warning}" for warning in report.warnings]
     return lines
 
 

@@ -81,6 +81,8 @@ def _basic(text: str) -> str:
     text = unicodedata.normalize("NFKC", text.translate(_APOSTROPHES)).lower()
     # Lower-casing can decompose (a capital I with a dot), so compose once more.
     text = unicodedata.normalize("NFKC", text).translate(_SPACING)
+    if "'" not in text:  # most texts, and the rest is slow
+        return " ".join(text.split())
     text = re.sub("'{2,}", " ", text)  # doubled, they are quotation marks
     # An apostrophe at either end of a word quotes; what is left stands inside one.
     return " ".join(word for part in text.split() if (word := part.strip("'")))
