@@ -133,9 +133,7 @@ def test_killed_and_resumed_equals_left_alone(config: dict[str, Any], tmp_path: 
     assert same(weights(folder), weights(tmp_path / "runs" / "tones"))
 
 
-def test_resumed_within_an_epoch_equals_left_alone(
-    config: dict[str, Any], tmp_path: Path
-) -> None:
+def test_resumed_within_an_epoch_equals_left_alone(config: dict[str, Any], tmp_path: Path) -> None:
     checkpoint = {
         "class_path": "lightning.pytorch.callbacks.ModelCheckpoint",
         "init_args": {"dirpath": str(tmp_path), "filename": "mid", "every_n_train_steps": 6},
