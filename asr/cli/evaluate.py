@@ -4,33 +4,17 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-from asr import __version__
-from asr.cli.inputs import Input
 from asr.cli.options import UsageError, add_decoding_flags, add_model_flags, transcriber_from
-from asr.cli.stream import transcripts
+from asr.cli.scored import Pairs, from_files, from_manifest
 from asr.errors import InputError
 
 if TYPE_CHECKING:
-    from asr.data.manifest import Utterance
-    from asr.evaluation import OnsetReport
-    from asr.inference.transcriber import Transcriber
-    from asr.types import Transcript
-
-
-class _Pairs(NamedTuple):
-    """What is to be scored, and what the report says of where it came from."""
-
-    references: Mapping[str, str]
-    hypotheses: Mapping[str, str]
-    fields: Mapping[str, Mapping[str, str]]
-    about: dict[str, Any]
-    onsets: OnsetReport | None = None
-    failed: int = 0
+    from asr.evaluation import Report
 
 
 def add_parser(subparsers: Any) -> None:
@@ -45,11 +29,16 @@ def add_parser(subparsers: Any) -> None:
         help="JSON Lines with id, audio and text: decoded with the model, then scored",
     )  # fmt: skip
     files = parser.add_argument_group(
-        "files", "id<TAB>text, JSON Lines with id and text, NIST trn, Kaldi text, or a folder that "
+        "files", "id<TAB>text, JSON Lines with id and text, NIST trn or ctm, Kaldi text, or what "
         "transcribe -o wrote; told apart by content",
     )  # fmt: skip
     files.add_argument("--ref", type=Path, metavar="REF", help="what was said")
     files.add_argument("--hyp", type=Path, metavar="HYP", help="what was recognised")
+    files.add_argument("--hyp2", type=Path, metavar="HYP2", help="what a second system recognised")
+    files.add_argument(
+        "--significance", action=argparse.BooleanOptionalAction, default=False,
+        help="test whether the second system differs: matched pairs, and a paired bootstrap",
+    )  # fmt: skip
     scoring = parser.add_argument_group("scoring")
     scoring.add_argument(
         "--normalizer", choices=("none", "basic", "english"), default="none",
@@ -62,7 +51,13 @@ def add_parser(subparsers: Any) -> None:
     )  # fmt: skip
     scoring.add_argument(
         "--group", metavar="KEY",
-        help="scores by a key of the manifest or JSON Lines reference: speaker, split ...",
+        help="scores by a key of the manifest or JSON Lines reference (speaker, duration, snr ...) "
+        "or by length, the words of the reference; numbers are put in bins",
+    )  # fmt: skip
+    scoring.add_argument(
+        "--aligner", choices=("levenshtein", "sclite"), default="levenshtein",
+        help="what errors are counted on: fewest errors, or the costs of NIST's sclite "
+        "(default: levenshtein)",
     )  # fmt: skip
     scoring.add_argument(
         "--ci", type=_level, default=0.95, metavar="LEVEL",
@@ -79,6 +74,9 @@ def add_parser(subparsers: Any) -> None:
         help="leave out hypotheses whose id has no reference",
     )  # fmt: skip
     parser.add_argument("--json", type=Path, metavar="OUT", help="write the whole report here")
+    parser.add_argument(
+        "--html", type=Path, metavar="OUT", help="write a page of scores and alignments here"
+    )
     add_model_flags(parser)
     add_decoding_flags(parser)
     parser.set_defaults(run=run)
@@ -87,52 +85,117 @@ def add_parser(subparsers: Any) -> None:
 def run(args: argparse.Namespace) -> int:
     """Score and report; 1 when audio of the manifest could not be read, else 0."""
     _check_usage(args)
-    if args.json is not None:
-        _check_writable(args.json)
+    for flag in ("json", "html"):
+        if (path := getattr(args, flag)) is not None:
+            _check_writable(f"--{flag}", path)
 
-    from asr.evaluation import score
+    from asr.evaluation import calibration
     from asr.evaluation.table import render
 
-    pairs = _from_manifest(args) if args.manifest is not None else _from_files(args)
-    groups = None
-    if args.group is not None:
-        groups = _column(pairs.fields, args.group)
-        if not groups:
-            source = args.ref if args.manifest is None else args.manifest
-            raise InputError(
-                f"{source}: no utterance has {args.group!r} to group by; "
-                "give a manifest or JSON Lines with that key"
-            )
-    try:
-        report = score(
-            pairs.references,
-            pairs.hypotheses,
+    if args.manifest is None:
+        pairs = from_files(args.ref, args.hyp, args.hyp2)
+    else:
+        pairs = from_manifest(
+            args.manifest,
+            lambda: transcriber_from(args),
             normalizer=args.normalizer,
-            speakers=_column(pairs.fields, "speaker"),
-            groups=groups,
-            group_by=args.group or "",
-            ci=args.ci,
-            seed=args.seed,
-            allow_unknown=args.allow_unknown,
+            quiet=args.quiet,
         )
-    except InputError as error:
-        source = args.manifest or f"--ref {args.ref} --hyp {args.hyp}"
-        raise InputError(f"{source}: {error}") from None
+    report, second = _scored(args, pairs)
+    about = dict(pairs.about)
+    if pairs.onsets is not None:
+        about["onsets"] = pairs.onsets.to_json()
+    if pairs.words and (found := calibration.collect(report, pairs.words).pairs):
+        about["calibration"] = calibration.measure(found).to_json()
     if args.json is not None:
-        onsets = {"onsets": pairs.onsets.to_json()} if pairs.onsets else {}
-        report.save(args.json, **pairs.about, **onsets)
+        report.save(args.json, **about)
+    if args.html is not None:
+        _write_page(args, pairs, report, second)
     print(render(report, cer=args.cer, onsets=pairs.onsets), end="")
     return 1 if pairs.failed else 0
 
 
+def _scored(args: argparse.Namespace, pairs: Pairs) -> tuple[Report, Report | None]:
+    from asr.evaluation import compare, score
+
+    speakers = {id: str(row["speaker"]) for id, row in pairs.fields.items() if "speaker" in row}
+    options: dict[str, Any] = {
+        "normalizer": args.normalizer,
+        "aligner": args.aligner,
+        "speakers": {
+            id: str(row["speaker"]) for id, row in pairs.fields.items() if "speaker" in row
+        },
+        "groups": None if args.group is None else _groups(args, pairs),
+        "group_by": args.group or "",
+        "ci": args.ci,
+        "seed": args.seed,
+        "allow_unknown": args.allow_unknown,
+    }
+    source = str(args.manifest or f"--ref {args.ref} --hyp {args.hyp}")
+    try:
+        report = score(pairs.references, pairs.hypotheses, **options)
+        if pairs.second is None:
+            return report, None
+        source = f"--ref {args.ref} --hyp2 {args.hyp2}"
+        second = score(pairs.references, pairs.second, **options)
+    except InputError as error:
+        raise InputError(f"{source}: {error}") from None
+    comparison = compare(report, second, significance=args.significance, ci=args.ci, seed=args.seed)
+    return replace(report, comparison=comparison), second
+
+
+def _groups(args: argparse.Namespace, pairs: Pairs) -> dict[str, str]:
+    from asr.evaluation.groups import binned, by_field
+    from asr.text.normalise import normalise
+
+    if groups := by_field(pairs.fields, args.group):
+        return groups
+    if args.group == "length":
+        return binned(
+            {
+                id: len(normalise(text, args.normalizer).split())
+                for id, text in pairs.references.items()
+            }
+        )
+    source = args.ref if args.manifest is None else args.manifest
+    raise InputError(
+        f"{source}: no utterance has {args.group!r} to group by; "
+        "give a manifest or JSON Lines with that key"
+    )
+
+
+def _write_page(
+    args: argparse.Namespace, pairs: Pairs, report: Report, second: Report | None
+) -> None:
+    from asr.evaluation import page
+    from asr.evaluation.table import comparison
+
+    options: dict[str, Any] = {}
+    if second is not None:
+        options = {"second": second, "names": (str(args.hyp), str(args.hyp2))}
+        options |= {"second_words": pairs.second_words or None, "notes": comparison(report)}
+    page.write(
+        report,
+        args.html,
+        title=f"Word errors of {args.manifest or args.hyp}",
+        audio=pairs.audio,
+        durations=pairs.durations,
+        words=pairs.words or None,
+        about=pairs.about,
+        **options,
+    )
+
+
 def _check_usage(args: argparse.Namespace) -> None:
-    files = args.ref is not None or args.hyp is not None
+    files = [args.ref, args.hyp, args.hyp2] != [None, None, None]
     if args.manifest is not None and files:
         raise UsageError("give either a MANIFEST to decode, or --ref and --hyp to score, not both")
     if args.manifest is not None and args.allow_unknown:
         raise UsageError("--allow-unknown: a MANIFEST is decoded by its own ids, none is unknown")
     if args.manifest is None and (args.ref is None or args.hyp is None):
         raise UsageError("give a MANIFEST to decode, or both --ref and --hyp to score")
+    if args.significance and args.hyp2 is None:
+        raise UsageError("--significance: give a second system's --hyp2 to test against")
     if files:
         idle = [
             action.option_strings[-1]
@@ -150,94 +213,15 @@ def _decoding_actions() -> Sequence[argparse.Action]:
     return parser._actions
 
 
-def _check_writable(path: Path) -> None:
+def _check_writable(flag: str, path: Path) -> None:
     """Before the long run, not after it."""
     if path.is_dir():
-        raise UsageError(f"--json {path}: is a folder; a file name is expected")
+        raise UsageError(f"{flag} {path}: is a folder; a file name is expected")
     if not path.parent.is_dir():
-        raise UsageError(f"--json {path}: the folder {path.parent} does not exist")
+        raise UsageError(f"{flag} {path}: the folder {path.parent} does not exist")
     target = path if path.exists() and not path.is_file() else path.parent
     if not os.access(target, os.W_OK):
-        raise UsageError(f"--json {path}: cannot be written (no permission on {target})")
-
-
-def _from_files(args: argparse.Namespace) -> _Pairs:
-    from asr.evaluation import read
-
-    references, hypotheses = read(args.ref), read(args.hyp)
-    about = {
-        "asr_version": __version__,
-        "references": {"path": str(args.ref), "format": references.format},
-        "hypotheses": {"path": str(args.hyp), "format": hypotheses.format},
-    }
-    return _Pairs(references.texts, hypotheses.texts, references.fields, about)
-
-
-def _from_manifest(args: argparse.Namespace) -> _Pairs:
-    from asr.data import manifest
-    from asr.evaluation import onset_errors
-
-    utterances = manifest.read(args.manifest, needs=("text",))
-    if not utterances:
-        raise InputError(f"{args.manifest}: no utterance to decode")
-    transcriber = transcriber_from(args)
-    hypotheses: dict[str, str] = {}
-    heard: dict[str, list[tuple[str, float]]] = {}
-    about: dict[str, Any] = {
-        "asr_version": __version__,
-        "references": {"path": str(args.manifest), "format": "manifest"},
-    }
-    failed: dict[str, str] = {}
-    for transcript in _decoded(transcriber, utterances, failed, quiet=args.quiet):
-        hypotheses[transcript.id] = transcript.text
-        heard[transcript.id] = [(word.word, word.start) for word in transcript.words]
-        about.update(model=dict(transcript.model), decoding=dict(transcript.decoding))
-    about["failed"] = failed
-    timed = {u.id: [(w.word, w.start) for w in u.words] for u in utterances if u.words}
-    return _Pairs(
-        {u.id: u.text for u in utterances},
-        hypotheses,
-        {u.id: _fields(u) for u in utterances},
-        about,
-        onset_errors(timed, heard, normalizer=args.normalizer) if timed else None,
-        len(failed),
-    )
-
-
-def _decoded(
-    transcriber: Transcriber,
-    utterances: Sequence[Utterance],
-    failed: dict[str, str],
-    *,
-    quiet: bool,
-) -> Iterator[Transcript]:
-    """Transcripts of what can be read; the reason for the rest goes to ``failed`` by id."""
-    from rich.console import Console
-    from rich.progress import track
-
-    def fail(each: Input, error: Exception) -> None:
-        failed[each.id] = " ".join(str(error).split())
-        print(f"asr: error: {each.id}: {failed[each.id]}; counted as deleted", file=sys.stderr)
-
-    inputs = [Input(u.audio, u.id, u.id, u.id, start=u.start, end=u.end) for u in utterances]
-    shown = track(
-        transcripts(inputs, transcriber, fail=fail),
-        total=len(inputs),
-        description="decoding",
-        console=Console(stderr=True),
-        disable=quiet or not sys.stderr.isatty(),
-    )
-    for _, found in shown:
-        yield from found
-
-
-def _fields(utterance: Utterance) -> dict[str, str]:
-    extra = {key: str(value) for key, value in utterance.extra.items() if value is not None}
-    return {**extra, "speaker": utterance.speaker, "split": utterance.split}
-
-
-def _column(fields: Mapping[str, Mapping[str, str]], key: str) -> dict[str, str]:
-    return {id: row[key] for id, row in fields.items() if row.get(key)}
+        raise UsageError(f"{flag} {path}: cannot be written (no permission on {target})")
 
 
 def _level(text: str) -> float:

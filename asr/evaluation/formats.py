@@ -1,9 +1,11 @@
 """Reading transcripts of any common shape, told apart by content and never by suffix.
 
-A file is JSON Lines when its first line opens an object; ``id<TAB>text`` without a header when
+A file is JSON Lines when its first line opens an object (or one transcript of
+``asr transcribe -f json``, when the whole file is that); ``id<TAB>text`` without a header when
 every line has a tab (or is an id alone, a blank text whose tab an editor removed); NIST trn
-(``text (id)``) when every line ends with an id in round brackets; otherwise Kaldi text
-(``id text``). A folder is what ``asr transcribe -o`` wrote.
+(``text (id)``) when every line ends with an id in round brackets; NIST ctm when every line has its
+columns, times with a decimal point among them; otherwise Kaldi text (``id text``). A folder is what
+``asr transcribe -o`` wrote.
 
 Lines end with LF, CRLF or CR and nothing else: other characters that Unicode counts as line
 breaks are white space within a text. Blank lines carry no id and say nothing. Ids are compared in
@@ -16,38 +18,40 @@ import codecs
 import json
 import re
 import unicodedata
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import unquote
 
 from asr.errors import InputError
+from asr.evaluation import ctm
 
 _TRN = re.compile(r"(?P<text>.*)\((?P<id>[^()\s]+)\)\s*", re.DOTALL)
 _TRANSCRIPT_SCHEMA = "asr-transcript/"
+_SPACES = "\t\n\v\f\r\x1c\x1d\x1e\x1f\x85"  # control characters that part words
+_CONTROL = re.compile(f"[^{_SPACES}\\x20-\\x7e\\xa0-\U0010ffff]")
 
 
 @dataclass(frozen=True)
 class Transcripts:
-    """Texts by id, in the order they stood; ``fields`` are the other strings of a JSON line
-    (speaker, split ...) by id; ``format`` names what was recognised."""
+    """Texts by id, in the order they stood; ``fields`` are the other strings and numbers of a JSON
+    line (speaker, duration ...) by id; ``words`` are recognised words with their confidences where
+    a transcript or ctm has them; ``format`` names what was recognised."""
 
     path: Path
     format: str
     texts: Mapping[str, str]
-    fields: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-
-    def column(self, key: str) -> dict[str, str]:
-        """The values of one field, by id, where it is there and not blank."""
-        return {id: row[key] for id, row in self.fields.items() if row.get(key)}
+    fields: Mapping[str, Mapping[str, str | float]] = field(default_factory=dict)
+    words: Mapping[str, Sequence[tuple[str, float]]] = field(default_factory=dict)
 
 
 class _Entry(NamedTuple):
     where: str  # as messages name it: "line 3"
     id: str
     text: str
-    fields: Mapping[str, str] = {}
+    fields: Mapping[str, str | float] = {}
+    words: Sequence[tuple[str, float]] = ()
 
 
 def read(path: str | Path) -> Transcripts:
@@ -62,27 +66,42 @@ def read(path: str | Path) -> Transcripts:
     lines = list(_lines(path))
     if not lines:
         return Transcripts(path, "empty", {})
+    if (found := _transcript(path, lines)) is not None:
+        return _collect(path, "transcript", iter([found]))
+    if ctm.is_ctm(lines):
+        try:
+            texts = [
+                _Entry(where, id, text, {}, heard) for where, id, text, heard in ctm.texts(lines)
+            ]
+        except InputError as error:
+            raise InputError(f"{path}: {error}") from None
+        return _collect(path, "ctm", iter(texts))
     name, parse = _recognise(path, lines)
     return _collect(path, name, (parse(path, number, line) for number, line in lines))
 
 
 def _collect(path: Path, name: str, entries: Iterator[_Entry]) -> Transcripts:
     texts: dict[str, str] = {}
-    fields: dict[str, Mapping[str, str]] = {}
+    fields: dict[str, Mapping[str, str | float]] = {}
+    words: dict[str, Sequence[tuple[str, float]]] = {}
     seen: dict[str, str] = {}
     for entry in entries:
         id = unicodedata.normalize("NFC", entry.id)
         if not id.strip():
             raise _bad(path, entry.where, "no utterance id")
-        if any(unicodedata.category(character) == "Cc" for character in id):
+        if _CONTROL.search(id) or any(character in _SPACES for character in id):
             raise _bad(path, entry.where, f"control character in the id {id!r}")
+        if control := _CONTROL.search(entry.text):
+            raise _bad(path, entry.where, f"control character {control[0]!r} in the text of {id!r}")
         if id in texts:
             raise _bad(path, entry.where, f"id {id!r} is that of {seen[id]} too; ids must differ")
         texts[id] = entry.text
         seen[id] = entry.where
         if entry.fields:
             fields[id] = entry.fields
-    return Transcripts(path, name, texts, fields)
+        if entry.words:
+            words[id] = entry.words
+    return Transcripts(path, name, texts, fields, words)
 
 
 def _recognise(
@@ -97,9 +116,25 @@ def _recognise(
         return "tsv", _tab_line
     if all(_TRN.fullmatch(line) for _, line in lines):
         return "trn", _trn_line
+    if ctm.is_stm(lines):
+        raise _bad(path, f"line {lines[0][0]}", "NIST stm; id<TAB>text or trn is expected")
     if first in ("[", "[]") or first.startswith("[{"):
         raise _bad(path, f"line {lines[0][0]}", "a JSON list; one JSON object a line is expected")
     return "kaldi", _kaldi_line
+
+
+def _transcript(path: Path, lines: list[tuple[int, str]]) -> _Entry | None:
+    """The one transcript that the file is, laid out over several lines."""
+    if lines[0][1].strip() != "{":
+        return None
+    try:
+        row = json.loads("\n".join(line for _, line in lines))
+    except ValueError:
+        return None
+    where = f"line {lines[0][0]}"
+    if not str(row.get("schema", "")).startswith(_TRANSCRIPT_SCHEMA):
+        raise _bad(path, where, "a JSON object that is no transcript of asr transcribe")
+    return _json_entry(path, where, row, id="")
 
 
 def _json_line(path: Path, number: int, line: str) -> _Entry:
@@ -126,11 +161,23 @@ def _json_entry(path: Path, where: str, row: Mapping[str, Any], *, id: str) -> _
         problem = "no 'text'" if text is None else f"'text' must be a string, not {text!r:.40}"
         raise _bad(path, where, f"{problem} (id {named!r})")
     rest = {
-        key: str(value)
+        key: value
         for key, value in row.items()
-        if key not in ("id", "text") and isinstance(value, str | int)
+        if key not in ("id", "text") and isinstance(value, str | int | float)
     }
-    return _Entry(where, named, text, rest)
+    return _Entry(where, named, text, rest, _confident(row.get("words")))
+
+
+def _confident(words: Any) -> list[tuple[str, float]]:
+    """Words with their confidences, where every one has its own from 0 to 1; other lists say
+    nothing."""
+    if not isinstance(words, list):
+        return []
+    try:
+        found = [(str(word["word"]), float(word["confidence"])) for word in words]
+    except (KeyError, TypeError, ValueError):
+        return []
+    return found if all(0 <= confidence <= 1 for _, confidence in found) else []
 
 
 def _tab_line(path: Path, number: int, line: str) -> _Entry:

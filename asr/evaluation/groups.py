@@ -11,7 +11,22 @@ from numpy.typing import NDArray
 
 NO_GROUP = "unknown"
 _BINS = 5
+_DECIMAL = re.compile(r"[-+]?\d+\.\d+")
 _NUMBER = re.compile(r"-?\d+(\.\d+)?")
+
+
+def by_field(fields: Mapping[str, Mapping[str, str | float]], key: str) -> dict[str, str]:
+    """A group's name by id from the field ``key``, for those that have it; numbers in bins.
+
+    Numbers are JSON numbers, and texts with a decimal point in them ("12.5"); where every value is
+    one they are binned. Speakers are never binned, whatever they are called.
+    """
+    values = {id: row[key] for id, row in fields.items() if row.get(key) not in (None, "")}
+    numbers = {id: _number(value) for id, value in values.items()}
+    known = {id: number for id, number in numbers.items() if number is not None}
+    if key == "speaker" or len(known) < len(values):
+        return {id: str(value) for id, value in values.items()}
+    return binned(known)
 
 
 def binned(values: Mapping[str, float], most: int = _BINS) -> dict[str, str]:
@@ -43,6 +58,12 @@ def ordered(ids: Sequence[str], groups: Mapping[str, str]) -> dict[str, NDArray[
         if id in groups:
             members.setdefault(groups[id], []).append(row)
     return {name: np.array(members[name]) for name in sorted(members, key=_rank)}
+
+
+def _number(value: str | float) -> float | None:
+    if isinstance(value, str):
+        return float(value) if _DECIMAL.fullmatch(value) else None
+    return None if isinstance(value, bool) or not math.isfinite(value) else float(value)
 
 
 def _rank(name: str) -> tuple[float, str]:

@@ -100,17 +100,18 @@ def compare(
     second: Report,
     *,
     significance: bool = True,
-    ci: float = 0.95,
+    ci: float | None = 0.95,
     replicates: int = 2000,
     seed: int = 0,
 ) -> Comparison:
-    """The second of two systems against the first; ``significance`` adds both tests.
+    """The second of two systems against the first; ``significance`` adds both tests (without
+    ``ci`` the matched pairs alone).
 
     The reports must be of the same references under the same normaliser and aligner. Speakers
     are resampled where the first report knows two or more, else utterances. Raises InputError
     when the references differ, ValueError for what is out of range.
     """
-    if not 0 < ci < 1:
+    if ci is not None and not 0 < ci < 1:
         raise ValueError(f"ci must lie between 0 and 1, not {ci!r}")
     if replicates < 1:
         raise ValueError(f"replicates must be 1 or more, not {replicates!r}")
@@ -124,15 +125,16 @@ def compare(
     difference = None if None in rates else rates[1] - rates[0]  # type: ignore[operator]
     if not significance:
         return Comparison(first.summary, second.summary, second.missing, difference)
-    speakers = {u.id: u.speaker for u in before if u.speaker}
-    interval, improvement = paired_bootstrap(
-        [(u.words.errors, v.words.errors) for u, v in zip(before, after, strict=True)],
-        [u.words.reference for u in before],
-        units([u.id for u in before], speakers),
-        level=ci,
-        replicates=replicates,
-        seed=seed,
-    )
+    interval = improvement = None
+    if ci is not None:
+        interval, improvement = paired_bootstrap(
+            [(u.words.errors, v.words.errors) for u, v in zip(before, after, strict=True)],
+            [u.words.reference for u in before],
+            units([u.id for u in before], {u.id: u.speaker for u in before if u.speaker}),
+            level=ci,
+            replicates=replicates,
+            seed=seed,
+        )
     normalizer, aligner = how[0]
     errors = array("q")
     for u, v in zip(before, after, strict=True):

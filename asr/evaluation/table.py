@@ -8,6 +8,7 @@ from asr.evaluation.counts import Counts
 from asr.evaluation.onsets import OnsetReport
 from asr.evaluation.report import Report, Summary
 from asr.evaluation.scoring import listed
+from asr.evaluation.significance import Comparison
 
 
 def render(report: Report, *, cer: bool = False, onsets: OnsetReport | None = None) -> str:
@@ -22,10 +23,41 @@ def render(report: Report, *, cer: bool = False, onsets: OnsetReport | None = No
     parts = ["\n".join(_table("words", rows, "words"))]
     if cer:
         parts.append("\n".join(_table("characters", rows, "characters")))
+    if report.comparison is not None:
+        parts.append("\n".join([*_systems(report.comparison), *comparison(report)]))
     parts.append("\n".join(_notes(report, cer, onsets)))
     if report.groups:
         parts.append("\n".join(_groups(report, cer)))
     return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def comparison(report: Report) -> list[str]:
+    """The second system against the first, a sentence each; none where there is no second."""
+    found = report.comparison
+    if found is None:
+        return []
+    change = "-" if found.difference is None else f"{100 * found.difference:+.2f}"
+    lines = [f"WER of the second minus the first: {change}"]
+    if (interval := found.interval) is not None and found.improvement is not None:
+        lines.append(
+            f"{100 * interval.level:g} % interval of the difference: {100 * interval.low:+.2f} to "
+            f"{100 * interval.high:+.2f} (paired bootstrap over {interval.units} {interval.unit}s, "
+            f"{interval.replicates} samples, seed {interval.seed}); "
+            f"the second is better in {_percent(found.improvement)} % of samples"
+        )
+    if (pairs := found.matched_pairs) is not None:
+        value = "not defined" if pairs.z is None else f"z {pairs.z:.3f}, p {pairs.p:.4g}"
+        lines.append(f"matched pairs (MAPSSWE): {pairs.segments} segments, {value}")
+    if found.missing:
+        lines.append(
+            f"without a hypothesis of the second, counted as deleted: {len(found.missing)} "
+            f"({listed(found.missing)})"
+        )
+    return lines
+
+
+def _systems(found: Comparison) -> list[str]:
+    return _table("words", {"first": found.first, "second": found.second}, "words")
 
 
 def _named(normalizer: Mapping[str, str]) -> str:

@@ -67,10 +67,85 @@ def test_scores_files(files: list[str], tmp_path: Path, capsys) -> None:
         ["--ci", "0.5"],
         ["--no-ci"],
         ["--seed", "4"],
+        ["--group", "length"],
+        ["--aligner", "sclite"],
     ],
 )
 def test_every_flag_changes_the_report(files: list[str], flags: list[str], capsys) -> None:
     assert ran([*files, *flags], capsys) != ran(files, capsys)
+
+
+@pytest.fixture
+def second(files: list[str], tmp_path: Path) -> list[str]:
+    """A second system: right but for one word that it inserts."""
+    (tmp_path / "hyp2").write_text("a\tTHE CAT SAT\nb\thello world\nc\tum\n")
+    return ["--hyp2", str(tmp_path / "hyp2")]
+
+
+def test_two_systems(files: list[str], second: list[str], tmp_path: Path, capsys) -> None:
+    out = ran([*files, *second, "--json", str(tmp_path / "o.json")], capsys)
+    assert "WER of the second minus the first: -60.00" in out
+    assert "MAPSSWE" not in out
+    report = json.loads((tmp_path / "o.json").read_text())
+    found = report["comparison"]
+    assert (report["wer"], found["first"]["wer"], found["second"]["wer"]) == (0.8, 0.8, 0.2)
+    assert (found["interval"], found["matched_pairs"]) == (None, None)
+    assert report["second_hypotheses"] == {"path": second[1], "format": "tsv"}
+
+
+def test_significance(files: list[str], second: list[str], tmp_path: Path, capsys) -> None:
+    flags = [*files, *second, "--significance", "--seed", "6", "--json", str(tmp_path / "o.json")]
+    out = ran(flags, capsys)
+    assert "matched pairs (MAPSSWE): 3 segments, z " in out
+    assert "paired bootstrap over 3 speakers, 2000 samples, seed 6" in out
+    assert "only 3 segments with an error" in out
+    report = json.loads((tmp_path / "o.json").read_text())
+    assert report["comparison"]["matched_pairs"]["segments"] == 3
+    assert report["comparison"]["interval"]["seed"] == 6
+    assert report["comparison"]["probability_of_improvement"] > 0.5
+    alone = ran([*files, *second, "--significance", "--no-ci"], capsys)
+    assert "MAPSSWE" in alone and "bootstrap" not in alone
+
+
+def test_the_second_system_must_know_the_ids_too(
+    files: list[str], second: list[str], capsys
+) -> None:
+    with open(second[1], "a", encoding="utf-8") as file:
+        file.write("zz\tx\n")
+    message = ran([*files, *second], capsys, status=1)
+    assert "--hyp2" in message and "'zz'" in message
+
+
+def test_numbers_are_grouped_in_bins(tmp_path: Path, capsys) -> None:
+    rows = [{"id": f"u{n}", "text": "x " * n, "snr": n - 0.5} for n in range(20)]
+    (tmp_path / "ref").write_text("\n".join(map(json.dumps, rows)))
+    (tmp_path / "hyp").write_text("u3 x x\n")
+    files = ["evaluate", "--ref", str(tmp_path / "ref"), "--hyp", str(tmp_path / "hyp")]
+    for key, name in (("snr", "-0.5 to 2.5"), ("length", "0 to 3")):
+        out = ran([*files, "--group", key, "--json", str(tmp_path / "o.json")], capsys)
+        groups = json.loads((tmp_path / "o.json").read_text())["groups"]
+        assert groups[0]["name"] == name
+        assert sum(group["utterance_count"] for group in groups) == 20
+        assert f"\n{name} " in out
+
+
+def test_a_page(files: list[str], second: list[str], tmp_path: Path, capsys) -> None:
+    page = tmp_path / "o.html"
+    ran([*files, "--html", str(page)], capsys)
+    assert "word" in page.read_text(encoding="utf-8")
+    ran([*files, *second, "--significance", "--html", str(page)], capsys)
+    assert "MAPSSWE" in page.read_text(encoding="utf-8")
+
+
+def test_confidences_are_measured_where_there_are_some(
+    files: list[str], tmp_path: Path, capsys
+) -> None:
+    words = [{"word": word, "confidence": 0.5} for word in ("THE", "CAT", "MAT")]
+    row = {"id": "a", "text": "THE CAT MAT", "words": words}
+    (tmp_path / "hyp").write_text(json.dumps(row))
+    ran([*files, "--json", str(tmp_path / "o.json")], capsys)
+    found = json.loads((tmp_path / "o.json").read_text())["calibration"]
+    assert (found["words"], found["correct"]) == (3, 2)
 
 
 def test_allow_unknown(files: list[str], capsys) -> None:
@@ -97,6 +172,12 @@ def test_allow_unknown(files: list[str], capsys) -> None:
         (["--ref", "r", "--hyp", "h", "--ci", "nan"], "nan is not between 0 and 1"),
         (["--ref", "r", "--hyp", "h", "--seed", "-1"], "-1"),
         (["--ref", "r", "--hyp", "h", "--normalizer", "german"], "german"),
+        (["--ref", "r", "--hyp", "h", "--significance"], "--hyp2"),
+        (["--hyp2", "h"], "both --ref and --hyp"),
+        (["m.jsonl", "--hyp2", "h"], "not both"),
+        (["m.jsonl", "--significance"], "--hyp2"),
+        (["--ref", "r", "--hyp", "h", "--aligner", "kaldi"], "kaldi"),
+        (["--ref", "r", "--hyp", "h", "--html", "/nowhere/x"], "--html /nowhere/x: the folder"),
         (["--ref", "r", "--hyp", "h", "--json", "/nowhere/x"], "/nowhere does not exist"),
         (["--ref", "r", "--hyp", "h", "--json", "/"], "is a folder"),
     ],

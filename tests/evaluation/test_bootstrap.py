@@ -36,10 +36,12 @@ def test_blocks_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_distribution_is_that_of_all_possible_samples() -> None:
     errors, lengths = [3, 0, 4, 1, 2], [19, 8, 9, 23, 5]
-    every = np.sort([
-        sum(errors[i] for i in drawn) / sum(lengths[i] for i in drawn)
-        for drawn in product(range(5), repeat=5)
-    ])
+    every = np.sort(
+        [
+            sum(errors[i] for i in drawn) / sum(lengths[i] for i in drawn)
+            for drawn in product(range(5), repeat=5)
+        ]
+    )
     replicates = 4000
     ours = np.sort(
         resampled_rates(

@@ -115,9 +115,7 @@ def test_totals_are_those_of_jiwer() -> None:
     pairs = random_pairs(100, seed=2)
     total = sum(tallied(pairs, "levenshtein"), Counts())
     theirs = jiwer.process_words([" ".join(a) for a, _ in pairs], [" ".join(b) for _, b in pairs])
-    assert total == Counts(
-        theirs.hits, theirs.substitutions, theirs.deletions, theirs.insertions
-    )
+    assert total == Counts(theirs.hits, theirs.substitutions, theirs.deletions, theirs.insertions)
     assert total.rate == theirs.wer
 
 

@@ -92,6 +92,12 @@ def test_only_newlines_end_a_line(tmp_path: Path, character: str, line: str) -> 
         ('{"text": "x"}\n', "line 1: no utterance id"),
         ('{"id": true, "text": "x"}\n', "line 1: 'id' must be a string"),
         ("[\n{}\n]\n", "line 1: a JSON list"),
+        ("a 1 0.0 0.5 x\na 2 0.5 0.5 y\n", "line 2: channel 2 of 'a', which has channel 1"),
+        ("a 1 0.0 0.5 x\nb * 0.5 0.5 y\n", "line 2: alternative words"),
+        ("a 1 s 0.0 0.5 <o> x y\nb 1 s 1.0 2.5 z\n", "line 1: NIST stm"),
+        ('{\n "wer": 1\n}\n', "line 1: a JSON object that is no transcript"),
+        ("a\tx\nb\ty\x07z\n", r"line 2: control character '\\x07' in the text of 'b'"),
+        ("a x\nb \x1b[2Jy\n", r"line 2: control character '\\x1b'"),
         ("a\tx\n".encode("utf-16"), "line 1: UTF-16 text; UTF-8 is expected"),
         ("a\tx\n".encode("utf-16-be"), "line 1: NUL byte"),
         (b"a\tx\nb\tcaf\xe9\n", "line 2: byte 0xe9 is not UTF-8"),
@@ -122,9 +128,41 @@ def test_fields_of_json_lines(tmp_path: Path) -> None:
         {"id": "b", "text": "y", "speaker": "", "session": 4},
     ]
     found = read(written(tmp_path, "\n".join(map(json.dumps, rows))))
-    assert found.column("speaker") == {"a": "s1"}
-    assert found.column("session") == {"b": "4"}
-    assert found.column("nothing") == {}
+    assert found.fields == {
+        "a": {"audio": "a.wav", "speaker": "s1", "duration": 1.5},
+        "b": {"speaker": "", "session": 4},
+    }
+
+
+def test_ctm(tmp_path: Path) -> None:
+    content = ";; made by hand\nb 1 0.00 0.5 x 0.9\na A 1 .5 world\na A 0.2 0.8 hello 0.25\n"
+    found = read(written(tmp_path, content))
+    assert found.format == "ctm"
+    assert found.texts == {"b": "x", "a": "hello world"}
+    assert found.words == {"b": [("x", 0.9)]}  # of `world` there is no confidence
+    assert not read(written(tmp_path, "a 1 0.0 1.0 x 1.5\n")).words
+
+
+def test_spoken_numbers_are_no_ctm(tmp_path: Path) -> None:
+    found = read(written(tmp_path, "a 1 2 3 4\nb 5 6 7 8 9\n"))
+    assert (found.format, found.texts) == ("kaldi", {"a": "1 2 3 4", "b": "5 6 7 8 9"})
+
+
+def test_what_the_product_writes_is_read(tmp_path: Path) -> None:
+    """One file of every format that says which utterance it is."""
+    from asr.cli.timed import ctm
+    from asr.types import Transcript, Word
+
+    words = (Word("it's", 0.0, 0.5, 0.9), Word("é", 0.5, 1.0, 0.8))
+    content = ctm(Transcript("u 1", "it's é", words, 1.0))
+    assert read(written(tmp_path, content)).texts == {"u_1": "it's é"}
+    row = {"schema": "asr-transcript/1", "id": "u 1", "text": "it's é", "words": [
+        {"word": word.word, "confidence": word.confidence} for word in words
+    ]}  # fmt: skip
+    for indent in (None, 1):
+        found = read(written(tmp_path, json.dumps(row, indent=indent)))
+        assert found.texts == {"u 1": "it's é"}
+        assert found.words == {"u 1": [("it's", 0.9), ("é", 0.8)]}
 
 
 def test_folder_of_transcripts(tmp_path: Path) -> None:

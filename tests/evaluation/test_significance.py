@@ -167,9 +167,7 @@ def test_false_alarms_are_as_rare_as_they_claim() -> None:
     for seed in range(experiments):
         references, first, second = systems(seed, (0.15, 0.15), utterances=40)
         pairs = [
-            pair
-            for id, text in references.items()
-            for pair in of(text, first[id], second[id])
+            pair for id, text in references.items() for pair in of(text, first[id], second[id])
         ]
         alarms += matched_pairs(pairs).p < 0.05
     # Three standard errors of a binomial count; docs/evaluation.md has the long run.
