@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -51,7 +52,7 @@ def batch(
     return Batch(tuple(ids), waves, wave_lengths, targets, lengths, tuple(texts), times)
 
 
-def as_is(made: Batch) -> Batch:
+def as_is(made: Any) -> Batch:
     """``collate_fn`` of loaders whose items are whole batches: torch's own makes tuples lists."""
     return made
 

@@ -14,6 +14,7 @@ from torch.utils.data import DataLoader, Sampler
 
 from asr.data import manifest
 from asr.data.augment import Augmentation
+from asr.data.batching import as_is
 from asr.data.dataset import ManifestDataset, Rejected, sift
 from asr.data.pool import StringPool
 from asr.data.strings import Spacing, StringDataset
@@ -110,7 +111,7 @@ class SpeechData(LightningDataModule):
         return DataLoader(
             dataset,
             batch_size=None,
-            collate_fn=_as_is,
+            collate_fn=as_is,
             sampler=sampler,
             num_workers=self.workers if sampler is not None else 0,
             persistent_workers=self.workers > 0 and sampler is not None,
@@ -298,21 +299,3 @@ class ManifestData(SpeechData):
             "speakers": len({u.speaker for u in self.utterances if u.speaker}),
             "hours": round(sum(u.duration for u in self.utterances) / 3600, 4),
         }
-
-
-def _as_is(batch: Batch) -> Batch:
-    """For the loader, which would make lists of the tuples in a batch."""
-    return batch
-
-
-def _files(key: str, paths: Sequence[str]) -> tuple[str, ...]:
-    if isinstance(paths, str) or not paths:
-        raise InputError(f"data.{key}: a list of one or more manifests is expected, not {paths!r}")
-    for path in paths:
-        if not Path(path).is_file():
-            raise InputError(f"data.{key}: {path}: no such file; a manifest is expected")
-    return tuple(paths)
-
-
-#: what ``data.name`` may be
-DATA_MODULES: dict[str, type[SpeechData]] = {"strings": StringsData, "manifests": ManifestData}
