@@ -1,28 +1,25 @@
 """One HTML file in which attention can be seen and heard, with the network off.
 
 Sound, spectrogram and weights are embedded; the page's content security policy forbids it to load
-or send anything, and lets no script run but its own. Text comes from files and models, so it is
-never trusted: jinja2 escapes it in the markup and in the embedded data alike.
+or send anything, and lets no script run but its own (see :mod:`asr.html`).
 """
 
 from __future__ import annotations
 
 import base64
-import hashlib
 import io
-import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-import jinja2
 import soundfile
 import torch
 from markupsafe import Markup
 from torch import Tensor
 
+from asr import html
 from asr.inspection.diagnostics import MEANINGS, loud, measure
 from asr.inspection.figures import show
 from asr.inspection.records import sound_of
@@ -31,7 +28,6 @@ from asr.types import AttentionRecord, Transcript, Waveform
 
 #: Bytes above which a report goes on in another page.
 PAGE_LIMIT = 20_000_000
-SCRIPTS = ("player.js", "view.js", "control.js")
 
 
 @dataclass(frozen=True)
@@ -87,7 +83,7 @@ def write(
             name(number - 1).name if number > 1 else "",
             name(number + 1).name if more else "",
         )
-        _replace(name(number), page)
+        html.write(name(number), page)
         pages.append(name(number))
         waiting.clear()
 
@@ -103,31 +99,16 @@ def write(
     return pages
 
 
-def _replace(path: Path, text: str) -> None:
-    partial = path.with_name(f".{path.name}.partial")
-    try:
-        # A file name's bytes that are not text are shown as escapes.
-        partial.write_text(text, encoding="utf-8", errors="backslashreplace")
-        os.replace(partial, path)
-    finally:
-        partial.unlink(missing_ok=True)
-
-
 def _assemble(fragments: Sequence[str], title: str, previous: str, following: str) -> str:
-    style, script = _asset("report.css"), "".join(map(_asset, SCRIPTS))
-    return (
-        _templates()
-        .get_template("report.html")
-        .render(
-            fragments=[Markup(fragment) for fragment in fragments],
-            title=title,
-            previous=previous,
-            following=following,
-            style=Markup(style),
-            script=Markup(script),
-            style_hash=_hash(style),
-            script_hash=_hash(script),
-        )
+    return html.render(
+        "asr.inspection",
+        "report.html",
+        styles=("base.css", "report.css"),
+        scripts=("theme.js", "player.js", "view.js", "control.js"),
+        fragments=[Markup(fragment) for fragment in fragments],
+        title=title,
+        previous=previous,
+        following=following,
     )
 
 
@@ -139,7 +120,7 @@ def _fragment(entry: Entry) -> str:
     if record.tokens and not measures:
         measures = measure(record, loud(wave.samples, wave.sample_rate, record.frame_shift))
     return (
-        _templates()
+        html.environment("asr.inspection")
         .get_template("entry.html")
         .render(
             transcript=transcript,
@@ -219,29 +200,7 @@ def _sound(wave: Waveform) -> str:
     return "data:audio/flac;base64," + base64.b64encode(file.getvalue()).decode()
 
 
-def _hash(text: str) -> str:
-    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
-
-
 @lru_cache(maxsize=1)
 def _overhead() -> int:
     """Bytes of a page without recordings, names of its neighbours aside."""
     return len(_assemble([], "", "", "").encode()) + 2000
-
-
-@lru_cache(maxsize=1)
-def _templates() -> jinja2.Environment:
-    return jinja2.Environment(
-        loader=jinja2.PackageLoader("asr.inspection"),
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        undefined=jinja2.StrictUndefined,
-    )
-
-
-@lru_cache(maxsize=4)
-def _asset(name: str) -> str:
-    loader = _templates().loader
-    assert loader is not None
-    return loader.get_source(_templates(), name)[0]

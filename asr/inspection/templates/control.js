@@ -186,14 +186,5 @@ Object.assign(View.prototype, {
     view.paint();
     view.draw();
   });
-  const theme = document.getElementById("theme");
-  const names = ["auto", "light", "dark"];
-  theme.hidden = false;
-  theme.onclick = () => {
-    const next = names[(names.indexOf(document.documentElement.dataset.theme ?? "auto") + 1) % 3];
-    document.documentElement.dataset.theme = next;
-    theme.textContent = `Theme: ${next}`;
-    repaint();
-  };
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", repaint);
+  document.addEventListener("theme", repaint);
 })();
