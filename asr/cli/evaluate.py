@@ -122,9 +122,7 @@ def _scored(args: argparse.Namespace, pairs: Pairs) -> tuple[Report, Report | No
     options: dict[str, Any] = {
         "normalizer": args.normalizer,
         "aligner": args.aligner,
-        "speakers": {
-            id: str(row["speaker"]) for id, row in pairs.fields.items() if "speaker" in row
-        },
+        "speakers": speakers,
         "groups": None if args.group is None else _groups(args, pairs),
         "group_by": args.group or "",
         "ci": args.ci,
@@ -168,12 +166,14 @@ def _write_page(
     args: argparse.Namespace, pairs: Pairs, report: Report, second: Report | None
 ) -> None:
     from asr.evaluation import page
-    from asr.evaluation.table import comparison
 
     options: dict[str, Any] = {}
     if second is not None:
-        options = {"second": second, "names": (str(args.hyp), str(args.hyp2))}
-        options |= {"second_words": pairs.second_words or None, "notes": comparison(report)}
+        options = {
+            "second": second,
+            "names": (str(args.hyp), str(args.hyp2)),
+            "second_words": pairs.second_words or None,
+        }
     page.write(
         report,
         args.html,

@@ -24,20 +24,18 @@ def render(report: Report, *, cer: bool = False, onsets: OnsetReport | None = No
     if cer:
         parts.append("\n".join(_table("characters", rows, "characters")))
     if report.comparison is not None:
-        parts.append("\n".join([*_systems(report.comparison), *comparison(report)]))
+        parts.append("\n".join(_compared(report.comparison)))
     parts.append("\n".join(_notes(report, cer, onsets)))
     if report.groups:
         parts.append("\n".join(_groups(report, cer)))
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def comparison(report: Report) -> list[str]:
-    """The second system against the first, a sentence each; none where there is no second."""
-    found = report.comparison
-    if found is None:
-        return []
+def _compared(found: Comparison) -> list[str]:
+    """The second system against the first: a table, then a sentence each."""
+    lines = _table("words", {"first": found.first, "second": found.second}, "words")
     change = "-" if found.difference is None else f"{100 * found.difference:+.2f}"
-    lines = [f"WER of the second minus the first: {change}"]
+    lines.append(f"WER of the second minus the first: {change}")
     if (interval := found.interval) is not None and found.improvement is not None:
         lines.append(
             f"{100 * interval.level:g} % interval of the difference: {100 * interval.low:+.2f} to "
@@ -54,10 +52,6 @@ def comparison(report: Report) -> list[str]:
             f"({listed(found.missing)})"
         )
     return lines
-
-
-def _systems(found: Comparison) -> list[str]:
-    return _table("words", {"first": found.first, "second": found.second}, "words")
 
 
 def _named(normalizer: Mapping[str, str]) -> str:

@@ -134,7 +134,7 @@ def test_a_page(files: list[str], second: list[str], tmp_path: Path, capsys) -> 
     ran([*files, "--html", str(page)], capsys)
     assert "word" in page.read_text(encoding="utf-8")
     ran([*files, *second, "--significance", "--html", str(page)], capsys)
-    assert "MAPSSWE" in page.read_text(encoding="utf-8")
+    assert "hyp2" in page.read_text(encoding="utf-8")
 
 
 def test_confidences_are_measured_where_there_are_some(
