@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import csv
-import os
 import random
 import re
 import shutil
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
@@ -67,12 +65,9 @@ def random_case() -> Case:
     return case(texts, seed=1)
 
 
-def real_case() -> Case:
-    folder = os.environ.get("ASR_TEST_DATA")
-    if not folder:
-        pytest.skip("ASR_TEST_DATA names no folder of real speech")
+def real_case(folder: Path) -> Case:
     texts = []
-    for path in sorted(Path(folder).glob("corpora/*/manifest.tsv")):
+    for path in sorted(folder.glob("corpora/*/manifest.tsv")):
         with path.open(encoding="utf-8", newline="") as file:
             rows = csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE)
             # sclite reads some punctuation as its own notation, so words alone.
@@ -86,13 +81,14 @@ def real_case() -> Case:
 @pytest.fixture(
     scope="module",
     params=[
-        pytest.param(random_case, id="random"),
-        pytest.param(real_case, id="real", marks=pytest.mark.real_speech),
+        pytest.param("random"),
+        pytest.param("real", marks=pytest.mark.real_speech),
     ],
 )
 def pairs(request: pytest.FixtureRequest) -> Case:
-    make: Callable[[], Case] = request.param
-    return make()
+    if request.param == "random":
+        return random_case()
+    return real_case(request.getfixturevalue("speech_folder"))
 
 
 def test_rate_and_counts_are_those_of_jiwer(pairs: Case) -> None:
