@@ -5,10 +5,8 @@ from __future__ import annotations
 import base64
 import hashlib
 import io
-import json
 import re
 from dataclasses import replace
-from html.parser import HTMLParser
 
 import numpy as np
 import pytest
@@ -18,41 +16,10 @@ import torch
 from asr.inspection import page
 from asr.inspection.page import Entry
 from asr.types import TranscriptWarning, Waveform
+from tests.html_page import Parsed
 from tests.inspection.planted import SHIFT, record, rows, transcript, wave
 
 EVIL = '</script><script>alert(1)</script><img src=x onerror="alert(2)">&\'"'
-VOID = {"meta", "input", "br", "img", "hr", "link"}
-
-
-class Parsed(HTMLParser):
-    """Elements as (tag, attributes), text by tag; every tag must be closed in order."""
-
-    def __init__(self, html: str) -> None:
-        super().__init__()
-        self.elements: list[tuple[str, dict]] = []
-        self.text: list[tuple[str, str]] = []
-        self.open: list[str] = []
-        self.feed(html)
-        self.close()
-        assert not self.open
-
-    def handle_starttag(self, tag, attrs):
-        self.elements.append((tag, dict(attrs)))
-        if tag not in VOID:
-            self.open.append(tag)
-
-    def handle_endtag(self, tag):
-        assert self.open.pop() == tag
-
-    def handle_data(self, data):
-        if data.strip():
-            self.text.append((self.open[-1], data.strip()))
-
-    def all(self, tag):
-        return [attributes for name, attributes in self.elements if name == tag]
-
-    def data(self):
-        return [json.loads(text) for tag, text in self.text if tag == "script" and text[0] == "{"]
 
 
 def entry(*, id="example", word="one", heads=1, frames=25, **fields):
