@@ -299,3 +299,16 @@ class ManifestData(SpeechData):
             "speakers": len({u.speaker for u in self.utterances if u.speaker}),
             "hours": round(sum(u.duration for u in self.utterances) / 3600, 4),
         }
+
+
+def _files(key: str, paths: Sequence[str]) -> tuple[str, ...]:
+    if isinstance(paths, str) or not paths:
+        raise InputError(f"data.{key}: a list of one or more manifests is expected, not {paths!r}")
+    for path in paths:
+        if not Path(path).is_file():
+            raise InputError(f"data.{key}: {path}: no such file; a manifest is expected")
+    return tuple(paths)
+
+
+#: what ``data.name`` may be
+DATA_MODULES: dict[str, type[SpeechData]] = {"strings": StringsData, "manifests": ManifestData}

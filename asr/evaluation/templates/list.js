@@ -79,6 +79,8 @@
     list.append(...shown.slice(drawn, drawn + PAGE).map(article));
     drawn = Math.min(shown.length, drawn + PAGE);
     more.hidden = drawn >= shown.length;
+    // On paper there is no list to go on with: what was in view is printed, and says so.
+    by("printed").textContent = more.hidden ? "" : `The first ${drawn.toLocaleString("en")} of ${shown.length.toLocaleString("en")} utterances.`;
     more.textContent = `Show more (${(shown.length - drawn).toLocaleString("en")})`;
   }
 
