@@ -4,9 +4,9 @@
 published word error rate of the last decades has it. rapidfuzz finds it, and jiwer passes on the
 very same alignment.
 
-``sclite``: what NIST's sclite does: substitutions cost 4, deletions and insertions 3, so that now
-and then an insertion and a deletion stand where the first would put one substitution more or
-less. Its rate can be a little higher; counts here are those that sclite prints.
+``sclite``: what NIST's sclite does: substitutions cost 4, deletions and insertions 3, so that it
+rather takes an insertion and a deletion than lines up words that differ. Its rate is never lower,
+and seldom higher; counts here are those that sclite prints.
 
 Both may have several best alignments; each takes the same one always. Where the two disagree on
 the division into S, D and I neither is wrong, which is why a report names its aligner.

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from asr.evaluation.aligners import ALIGNERS
 
-Table: TypeAlias = "NDArray[np.int64]"  # (n,4): hits, substitutions, deletions, insertions
+Table: TypeAlias = "NDArray[np.int32]"  # (n,4): hits, substitutions, deletions, insertions
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ class Tally:
 
     def __init__(self, aligner: str = "levenshtein") -> None:
         self._align = ALIGNERS[aligner]
-        self._numbers = array("q")
+        self._numbers = array("i")
 
     @classmethod
     def of(cls, pairs: Iterable[tuple[str, str]], *, aligner: str = "levenshtein") -> Tally:
@@ -133,7 +133,7 @@ class Tally:
         return self._table()[:, 4:]
 
     def _table(self) -> Table:
-        return np.array(self._numbers, dtype=np.int64).reshape(-1, 8)
+        return np.array(self._numbers, dtype=np.int32).reshape(-1, 8)
 
     def _count(self, said: Sequence[str], heard: Sequence[str]) -> None:
         if said == heard:

@@ -249,6 +249,8 @@ class Report:
 
     @property
     def empty_reference_insertions(self) -> int:
+        if not self.empty_references:
+            return 0
         apart = set(self.empty_references)
         return sum(u.words.insertions for u in self.utterances if u.id in apart)
 

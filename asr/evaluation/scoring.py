@@ -6,12 +6,11 @@ from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 
 import numpy as np
-from numpy.typing import NDArray
 
 from asr.errors import InputError
 from asr.evaluation import aligners, bootstrap
 from asr.evaluation.bootstrap import Interval
-from asr.evaluation.counts import Tally
+from asr.evaluation.counts import Table, Tally
 from asr.evaluation.groups import NO_GROUP, ordered
 from asr.evaluation.report import NormalisedSummary, Report, Summary, Utterances
 from asr.text.normalise import describe, normalise
@@ -121,8 +120,8 @@ def units(ids: Sequence[str], speakers: Mapping[str, str]) -> list[str] | None:
 
 
 def _intervals(
-    words: NDArray[np.int64],
-    characters: NDArray[np.int64],
+    words: Table,
+    characters: Table,
     units: Sequence[str] | None,
     level: float,
     replicates: int,

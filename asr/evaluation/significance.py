@@ -1,10 +1,10 @@
 """Whether one system is better than another on the same utterances.
 
 Two questions, two tests. *Matched pairs*: L. Gillick and S. J. Cox, "Some statistical issues in the
-comparison of speech recognition algorithms", ICASSP 1989, section 3, on the sentence segments of
+comparison of speech recognition algorithms", ICASSP 1989, on the sentence segments of
 NIST's sc_stats (MAPSSWE): do the errors per segment differ, segments taken for independent?
 *Paired bootstrap*: M. Bisani and H. Ney, "Bootstrap estimates for confidence intervals in ASR
-performance evaluation", ICASSP 2004, section 4: how far do the rates differ, and in what share of
+performance evaluation", ICASSP 2004: how far do the rates differ, and in what share of
 samples is the second lower? It may resample speakers, which need not be alike in their segments.
 """
 
@@ -28,7 +28,7 @@ from asr.evaluation.scoring import units
 from asr.text.normalise import normalise
 
 APART = 2  # words that both systems have right end a segment: sc_stats' own default
-FEW = 50  # segments, below which the normal distribution is not to be trusted (Gillick and Cox)
+FEW = 50  # segments, below which the normal distribution is not to be trusted
 
 
 @dataclass(frozen=True)

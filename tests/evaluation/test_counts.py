@@ -127,7 +127,7 @@ def test_memory_is_that_of_the_counts() -> None:
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert len(tally) == count
-    assert peak < 100 * count  # eight numbers of eight bytes, and room to grow
+    assert peak < 60 * count  # eight numbers of four bytes, and room to grow
 
 
 def test_aligners_are_described() -> None:
