@@ -272,6 +272,8 @@ def test_decodes_a_manifest(manifest: Path, fake: Fake, tmp_path: Path, capsys) 
     assert report["failed"] == {}
     assert fake.seconds == {"right": 2.0, "wrong": 2.0, "piece": 0.75}
     assert "mic" in ran(["evaluate", str(manifest), "--group", "mic"], capsys)
+    by_duration = ran(["evaluate", str(manifest), "--group", "duration"], capsys)
+    assert "\n0.75 " in by_duration and "\n2 " in by_duration  # seconds that were decoded
 
 
 def test_unreadable_audio_counts_as_deleted(
