@@ -24,6 +24,7 @@ from rapidfuzz.distance import Levenshtein
 Op: TypeAlias = Literal["S", "D", "I"]
 _OPS: dict[str, Op] = {"replace": "S", "delete": "D", "insert": "I"}
 _SUBSTITUTION, _GAP = 4, 3  # sclite's costs
+_DIAGONAL, _INSERT, _DELETE = range(3)
 
 
 #: An error, and the positions in reference and hypothesis it stands at: for an insertion that of
@@ -42,47 +43,44 @@ def sclite(reference: Sequence[str], hypothesis: Sequence[str]) -> list[Edit]:
 
     Of equally good ends it takes a hit or substitution first, then an insertion, then a deletion.
     """
-    costs = _costs(reference, hypothesis)
+    moves = _moves(reference, hypothesis)
     said, heard = len(reference), len(hypothesis)
     edits: list[Edit] = []
     while said or heard:
-        here = costs[said][heard]
-        if said and heard:
-            wrong = reference[said - 1] != hypothesis[heard - 1]
-            if costs[said - 1][heard - 1] + _SUBSTITUTION * wrong == here:
-                said, heard = said - 1, heard - 1
-                if wrong:
-                    edits.append(("S", said, heard))
-                continue
-        if heard and costs[said][heard - 1] + _GAP == here:
-            heard -= 1
+        move = moves[said][heard]
+        said -= move != _INSERT
+        heard -= move != _DELETE
+        if move == _INSERT:
             edits.append(("I", said, heard))
-        else:
-            said -= 1
+        elif move == _DELETE:
             edits.append(("D", said, heard))
+        elif reference[said] != hypothesis[heard]:
+            edits.append(("S", said, heard))
     return edits[::-1]
 
 
-def _costs(reference: Sequence[str], hypothesis: Sequence[str]) -> list[list[int]]:
-    """Least cost of each pair of prefixes, a row at a time.
+def _moves(reference: Sequence[str], hypothesis: Sequence[str]) -> list[bytes]:
+    """The last move of the best alignment of each pair of prefixes, a byte each.
 
-    Along a row the cost of insertions adds up, so that it is a running minimum once the ramp
-    of insertions alone is taken off.
+    Costs are found a row at a time. Along a row the cost of insertions adds up, so that it is a
+    running minimum once the ramp of insertions alone is taken off.
     """
     ids: dict[str, int] = {}
     heard = np.array([ids.setdefault(unit, len(ids)) for unit in hypothesis], dtype=np.int64)
     ramp = _GAP * np.arange(len(hypothesis) + 1)
-    rows = np.empty((len(reference) + 1, len(hypothesis) + 1), dtype=np.int64)
-    rows[0] = ramp
-    for place, unit in enumerate(reference):
-        above, row = rows[place], rows[place + 1]
-        np.add(above, _GAP, out=row)
-        wrong = heard != ids.get(unit, -1)
-        np.minimum(row[1:], above[:-1] + _SUBSTITUTION * wrong, out=row[1:])
-        row -= ramp
-        np.minimum.accumulate(row, out=row)
-        row += ramp
-    return rows.tolist()
+    above = ramp
+    moves = [bytes([_INSERT]) * (len(hypothesis) + 1)]
+    for unit in reference:
+        diagonal = above[:-1] + _SUBSTITUTION * (heard != ids.get(unit, -1))
+        row = above + _GAP
+        np.minimum(row[1:], diagonal, out=row[1:])
+        row = np.minimum.accumulate(row - ramp) + ramp
+        move = np.full(len(row), _DELETE, dtype=np.uint8)
+        move[1:][row[:-1] + _GAP == row[1:]] = _INSERT
+        move[1:][diagonal == row[1:]] = _DIAGONAL
+        moves.append(move.tobytes())
+        above = row
+    return moves
 
 
 ALIGNERS: dict[str, Callable[[Sequence[str], Sequence[str]], list[Edit]]] = {
