@@ -7,9 +7,10 @@ import sys
 import time
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
-from asr.cli.options import UsageError
-from asr.data.corpora import CORPORA, LEAVING_OUT
+from asr.cli.options import UsageError, fraction, positive_float, positive_int
+from asr.data.corpora import CORPORA, DOWNLOADED, OPTIONS, TABLES
 from asr.errors import InputError
 
 
@@ -24,7 +25,12 @@ def add_parser(subparsers: argparse._SubParsersAction) -> argparse.ArgumentParse
     parser.add_argument(
         "corpus", metavar="CORPUS", choices=sorted(CORPORA), help=", ".join(CORPORA)
     )
-    parser.add_argument("source", type=Path, metavar="SOURCE", help="folder the corpus is in")
+    # A list, since argparse would take an absent optional word before it has seen the options.
+    parser.add_argument(
+        "inputs", nargs="*", metavar="SOURCE",
+        help="folder the corpus is in (a table may be named itself); without one, "
+        f"{', '.join(DOWNLOADED)} is downloaded",
+    )  # fmt: skip
     parser.add_argument(
         "-o",
         "--out",
@@ -32,34 +38,98 @@ def add_parser(subparsers: argparse._SubParsersAction) -> argparse.ArgumentParse
         metavar="DIR",
         help="where the manifests go (default: data/CORPUS)",
     )
-    parser.add_argument(
-        "--leave-out",
-        action="append",
-        default=[],
-        metavar="SPEAKER",
-        help=f"{', '.join(LEAVING_OUT)}: keep this speaker out of training and "
-        "validation, and write test-left-out.jsonl of the speaker's strings "
-        "(may be given again)",
+    # What is not given is None: only what is given is checked, and handed on.
+    own = parser.add_argument_group("options of a corpus")
+    own.add_argument(
+        "--leave-out", action="append", metavar="SPEAKER",
+        help=f"{_takers('leave_out')}: keep this speaker out of training and validation, and "
+        "write test-left-out.jsonl of the speaker's strings (may be given again)",
+    )  # fmt: skip
+    own.add_argument(
+        "--subset", action="append", metavar="NAME",
+        help=f"{_takers('subset')}: 10min, 1h, 10h, mini, 100, 460 or 960, or a part such as "
+        "test-clean (may be given again)",
+    )  # fmt: skip
+    own.add_argument(
+        "--url", metavar="URL", help=f"{_takers('url')}: download from this server instead"
     )
+    own.add_argument(
+        "--skip-broken", action="store_true", default=None,
+        help=f"{_takers('skip_broken')}: leave out, by name, what is broken",
+    )  # fmt: skip
+    own.add_argument(
+        "--column", action="append", metavar="KEY=NAME",
+        help=f"{_takers('column')}: column of a table that holds audio, text, id, speaker or split "
+        "(may be given again)",
+    )  # fmt: skip
+    own.add_argument(
+        "--folders-are-speakers", action="store_true", default=None,
+        help=f"{_takers('folders_are_speakers')}: the folder a recording is in names its speaker",
+    )  # fmt: skip
+    for name, what in (("valid", "validation"), ("test", "the test set")):
+        own.add_argument(
+            f"--{name}", type=fraction, metavar="X",
+            help=f"{_takers(name)}: share of the hours for {what} (default: 0.1)",
+        )  # fmt: skip
+    for name, what, seconds in (("shortest", "below", 0.3), ("longest", "above", 30)):
+        own.add_argument(
+            f"--{name}", type=positive_float, metavar="S",
+            help=f"{_takers(name)}: {what} this many seconds is suspicious (default: {seconds})",
+        )  # fmt: skip
+    own.add_argument(
+        "--subwords", type=positive_int, metavar="N",
+        help=f"{_takers('subwords')}: train a tokenizer of N subwords (default: characters)",
+    )  # fmt: skip
+    own.add_argument(
+        "--tokenizer", metavar="DIR",
+        help=f"{_takers('tokenizer')}: check the texts against this tokenizer, or a bundle's",
+    )  # fmt: skip
     parser.set_defaults(run=run)
     return parser
 
 
 def run(args: argparse.Namespace) -> int:
     """Prepare, and name the manifests on standard output. InputError for a bad source."""
-    if args.leave_out and args.corpus not in LEAVING_OUT:
-        raise UsageError(f"--leave-out is for {', '.join(LEAVING_OUT)}, not for {args.corpus}")
-    if not args.source.is_dir():
-        raise InputError(f"{args.source}: no such folder; the corpus must be on disk already")
-    options = {"leave_out": args.leave_out} if args.leave_out else {}
+    corpus = args.corpus
+    source = _source(corpus, args.inputs)
     started = time.monotonic()
-    out = args.out or Path("data") / args.corpus
-    prepare = import_module(f"asr.data.corpora.{args.corpus}").prepare
-    for path in prepare(args.source, out, **options):
+    out = args.out or Path("data") / corpus
+    prepare = import_module(f"asr.data.corpora.{corpus}").prepare
+    for path in prepare(source, out, **_given(args)):
         print(path)
     if not args.quiet:
         print(f"{out}: prepared in {time.monotonic() - started:.1f} s", file=sys.stderr)
     return 0
+
+
+def _source(corpus: str, given: list[str]) -> Path | None:
+    if len(given) > 1:
+        raise UsageError(f"one SOURCE is expected, not {', '.join(given)}")
+    if not given:
+        if corpus not in DOWNLOADED:
+            raise UsageError(f"{corpus}: a SOURCE is needed")
+        return None
+    source = Path(given[0])
+    if not source.is_dir() and not (corpus in TABLES and source.is_file()):
+        raise InputError(f"{source}: no such folder; the corpus must be on disk already")
+    return source
+
+
+def _given(args: argparse.Namespace) -> dict[str, Any]:
+    """The options that were given, all of them ones that the corpus takes."""
+    given = {}
+    for name in dict.fromkeys(name for names in OPTIONS.values() for name in names):
+        value = getattr(args, name)
+        if name in OPTIONS[args.corpus]:
+            given |= {} if value is None else {name: value}
+        elif value is not None and name != "quiet":
+            option = name.replace("_", "-")
+            raise UsageError(f"--{option} is for {_takers(name)}, not for {args.corpus}")
+    return given
+
+
+def _takers(option: str) -> str:
+    return ", ".join(corpus for corpus, names in OPTIONS.items() if option in names)
 
 
 def recipe(corpus: str, source: Path | None = None) -> int:
@@ -71,14 +141,15 @@ def recipe(corpus: str, source: Path | None = None) -> int:
 
     parser = Parser(
         description=f"Prepare {corpus}: {CORPORA[corpus]}.",
-        epilog="Other options are those of `asr prepare`.",
+        epilog=f"Other options are those of `asr prepare {corpus}`.",
     )
     parser.add_argument(
         "--source",
         default=source,
-        required=source is None,
+        required=source is None and corpus not in DOWNLOADED,
         metavar="DIR",
         help="folder the corpus is in",
     )
     own, others = parser.parse_known_args()
-    return main(["prepare", corpus, str(own.source), *others])
+    sources = [] if own.source is None else [str(own.source)]
+    return main(["prepare", corpus, *sources, *others])

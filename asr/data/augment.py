@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import soxr
 from numpy import fft
 from numpy.typing import NDArray
 
@@ -20,26 +21,23 @@ _MULAW = 255.0
 
 
 @dataclass(frozen=True)
-class Augmentation:
-    """How often, and how far, strings are changed.
+class Perturbation:
+    """How often, and how far, whole utterances are changed.
 
-    ``speed`` (slowest, fastest) of those that change pace, a share ``speed_share`` of all, with
-    each word off by up to ``word_speed`` more. ``noise``, ``room``, ``tilt`` and ``mulaw`` are the
-    shares with noise at ``snr`` (lowest, highest) dB, a simple room's reverberation, a first-order
-    spectral tilt, and 8-bit mu-law coding. ``gain`` (lowest, highest) dB holds for the string,
-    ``word_gain`` dB for each word, up or down.
+    ``speed`` (slowest, fastest) of those that change pace, and pitch with it (Ko et al. 2015), a
+    share ``speed_share`` of all. ``noise``, ``room``, ``tilt`` and ``mulaw`` are the shares with
+    noise at ``snr`` (lowest, highest) dB, a simple room's reverberation, a first-order spectral
+    tilt, and 8-bit mu-law coding. ``gain`` (lowest, highest) dB holds for the utterance.
     """
 
-    speed: tuple[float, float] = (0.8, 1.25)
-    speed_share: float = 0.7
-    word_speed: float = 0.05
-    noise: float = 0.5
-    snr: tuple[float, float] = (3.0, 40.0)
-    room: float = 0.2
-    tilt: float = 0.5
-    mulaw: float = 0.1
-    gain: tuple[float, float] = (-20.0, 6.0)
-    word_gain: float = 3.0
+    speed: tuple[float, float] = (0.9, 1.1)
+    speed_share: float = 0.67
+    noise: float = 0.3
+    snr: tuple[float, float] = (10.0, 40.0)
+    room: float = 0.0
+    tilt: float = 0.0
+    mulaw: float = 0.0
+    gain: tuple[float, float] = (-10.0, 6.0)
 
     def __post_init__(self) -> None:
         for name in ("speed_share", "noise", "room", "tilt", "mulaw"):
@@ -51,6 +49,39 @@ class Augmentation:
                 raise ValueError(f"{name} must be (lowest, highest), not {(low, high)}")
         if not 0.5 <= self.speed[0] <= self.speed[1] <= 2:
             raise ValueError(f"speed must be within 0.5 to 2, not {self.speed}")
+
+    @property
+    def slowest(self) -> float:
+        """The least pace that an utterance may get, at most 1."""
+        return min(1.0, self.speed[0]) if self.speed_share else 1.0
+
+    @property
+    def fastest(self) -> float:
+        """The greatest pace that an utterance may get, at least 1."""
+        return max(1.0, self.speed[1]) if self.speed_share else 1.0
+
+
+@dataclass(frozen=True)
+class Augmentation(Perturbation):
+    """How often, and how far, strings of words are changed.
+
+    Beside what may happen to any utterance: each word is off the string's pace by up to
+    ``word_speed`` more, and off its gain by up to ``word_gain`` dB, up or down.
+    """
+
+    speed: tuple[float, float] = (0.8, 1.25)
+    speed_share: float = 0.7
+    noise: float = 0.5
+    snr: tuple[float, float] = (3.0, 40.0)
+    room: float = 0.2
+    tilt: float = 0.5
+    mulaw: float = 0.1
+    gain: tuple[float, float] = (-20.0, 6.0)
+    word_speed: float = 0.05
+    word_gain: float = 3.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
         if not 0 <= self.word_speed <= 0.25:
             raise ValueError(f"word_speed must be from 0 to 0.25, not {self.word_speed}")
         if self.word_gain < 0:
@@ -61,19 +92,25 @@ USUAL = Augmentation()
 
 
 class Spoiler:
-    """Applies an :class:`Augmentation` to strings, in place, from banks made once.
+    """Applies a :class:`Perturbation` but for its speed, in place, from banks made once.
 
-    ``babble`` are the clips that a murmur of voices is made of; ``seed`` fixes the banks.
+    ``babble`` are the clips that a murmur of voices is made of, if there are any; ``seed`` fixes
+    the banks.
     """
 
     def __init__(
-        self, augmentation: Augmentation, sample_rate: int, babble: Sequence[Sound], seed: int = 0
+        self,
+        augmentation: Perturbation,
+        sample_rate: int,
+        babble: Sequence[Sound] = (),
+        seed: int = 0,
     ) -> None:
         self.augmentation = augmentation
         rng = np.random.default_rng([seed, 1])
         size = _power_of_two(round(_NOISE * sample_rate))
         self._noises = [_coloured(rng, size, s, sample_rate) for s in (0.0, -0.5, -1.0)]
-        self._noises.append(_murmur(rng, size, babble))
+        if babble:
+            self._noises.append(_murmur(rng, size, babble))
         self._rooms = [_room(rng, sample_rate) for _ in range(_ROOMS)]
         self._companded = _mulaw_table()
 
@@ -99,6 +136,12 @@ class Spoiler:
         wave *= np.float32(min(gain, 1 / max(peak, 1e-9)))  # louder, but never clipped
         if chance[3] < plan.mulaw:
             wave[:] = self._companded[(wave * 32767).astype(np.int32) + 32768]
+
+
+def paced(wave: Sound, speed: float) -> Sound:
+    """``wave`` (L,) at ``speed`` times its pace and pitch, band-limited: (about L / speed,)."""
+    # A rate that soxr can turn into a ratio of small numbers, whatever was drawn.
+    return soxr.resample(wave, round(1000 * speed), 1000, "HQ") if speed != 1.0 else wave
 
 
 def _coloured(rng: np.random.Generator, size: int, slope: float, rate: int) -> Sound:

@@ -8,14 +8,16 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
+import torch
 from torch import Tensor
 from torch.utils.data import Dataset
 
 from asr import audio
+from asr.data.augment import Perturbation, Spoiler, paced
 from asr.data.batching import batch, pad
 from asr.data.manifest import Utterance, WordTime
 from asr.errors import InputError
-from asr.text import Tokenizer
+from asr.text import UNK, Tokenizer
 from asr.text.normalise import normalise
 from asr.types import Batch, Seconds
 
@@ -52,25 +54,31 @@ def sift(
     shortest: Seconds = 0.1,
     longest: Seconds = 30.0,
     normaliser: str = "basic",
+    fastest: float = 1.0,
 ) -> tuple[list[Utterance], list[Rejected]]:
     """What can be trained on, and what cannot with the reason, both in the order given.
 
-    Out are utterances below ``shortest`` or above ``longest``, those without text, and those that
-    CTC cannot align: each token needs an encoder frame of ``frame_shift`` seconds, and a token
-    after its like one more (Graves et al. 2006, sec. 3).
+    Out are utterances below ``shortest`` or above ``longest``, those without text or with
+    characters that the tokenizer lacks, and those that CTC cannot align even at ``fastest`` times
+    their pace: each token needs an encoder frame of ``frame_shift`` seconds, and a token after its
+    like one more (Graves et al. 2006, sec. 3).
     """
     kept: list[Utterance] = []
     rejected: list[Rejected] = []
     for utterance in utterances:
-        tokens = tokenizer.encode(normalise(utterance.text, normaliser))
+        text = normalise(utterance.text, normaliser)
+        tokens = tokenizer.encode(text)
         needed = len(tokens) + sum(a == b for a, b in pairwise(tokens))
-        frames = math.ceil(utterance.duration / frame_shift - 1e-6)
+        frames = math.ceil(utterance.duration / fastest / frame_shift - 1e-6)
         if utterance.duration < shortest:
             reason = f"too short ({utterance.duration:.2f} s, at least {shortest:g} s)"
         elif utterance.duration > longest:
             reason = f"too long ({utterance.duration:.2f} s, at most {longest:g} s)"
         elif not tokens:
             reason = "no text"
+        elif UNK in tokens:
+            lacking = ", ".join(repr(character) for character in tokenizer.missing([text]))
+            reason = f"the tokenizer lacks {lacking}"
         elif needed > frames:
             reason = f"infeasible for CTC ({needed} frames needed, {frames} there)"
         else:
@@ -83,7 +91,8 @@ def sift(
 class ManifestDataset(Dataset[Example]):
     """The utterances of a manifest, decoded when asked for, at ``sample_rate`` Hz.
 
-    An item raises InputError with the utterance's file where its sound cannot be decoded, or is
+    With a ``perturbation``, :meth:`perturbed` gives an item changed in pace and sound; ``seed``
+    fixes its banks of noises and rooms. An item raises InputError with the utterance's file where its sound cannot be decoded, or is
     much longer than the manifest says: batches are bounded by what it says.
     """
 
@@ -94,11 +103,16 @@ class ManifestDataset(Dataset[Example]):
         sample_rate: int,
         *,
         normaliser: str = "basic",
+        perturbation: Perturbation | None = None,
+        seed: int = 0,
     ) -> None:
         self.utterances = tuple(utterances)
         self.tokenizer = tokenizer
         self.sample_rate = sample_rate
         self.normaliser = normaliser
+        self.perturbation = perturbation
+        if perturbation is not None:
+            self._spoiler = Spoiler(perturbation, sample_rate, seed=seed)
 
     def __len__(self) -> int:
         return len(self.utterances)
@@ -120,6 +134,24 @@ class ManifestDataset(Dataset[Example]):
             for word in utterance.words
         )
         return Example(utterance.id, wave, normalise(utterance.text, self.normaliser), words)
+
+    def perturbed(self, index: int, rng: np.random.Generator) -> Example:
+        """Item ``index`` as ``rng`` changes it; unchanged where there is no perturbation."""
+        example, plan = self[index], self.perturbation
+        if plan is None or not len(example.wave):
+            return example
+        slowest, fastest = np.log(plan.speed)
+        chance, where = rng.random(2)
+        speed = 1.0
+        if chance < plan.speed_share:
+            speed = round(float(np.exp(slowest + where * (fastest - slowest))), 3)
+        sound = paced(example.wave.numpy(), speed).copy()
+        # Not a dot product: BLAS would start threads beside those of the other workers.
+        self._spoiler(sound, rng, float(np.square(sound).mean()) ** 0.5)
+        words = tuple(
+            WordTime(word.word, word.start / speed, word.end / speed) for word in example.words
+        )
+        return Example(example.id, torch.from_numpy(sound), example.text, words)
 
     def collate(self, examples: Sequence[Example]) -> Batch:
         """Examples -> one padded batch."""
@@ -143,9 +175,10 @@ class Batches(Dataset[Batch]):
 
     For ``DataLoader(..., batch_size=None, collate_fn=as_is)``.
     With ``seed`` None they go from the longest utterances to the shortest. With a seed, epoch e has
-    items e * len to (e + 1) * len - 1: utterances change their batch-mates and batches their order
-    from epoch to epoch, by seed and index alone, and each utterance comes once in an epoch. An
-    utterance longer than ``seconds`` is a batch by itself. InputError where there are none.
+    items e * len to (e + 1) * len - 1: utterances change their batch-mates, batches their order,
+    and what the dataset's perturbation does to them from epoch to epoch, by seed and index alone,
+    and each utterance comes once in an epoch. ``seconds`` holds for the slowest pace that they may
+    get; without a seed nothing is perturbed. An utterance longer than ``seconds`` is a batch by itself. InputError where there are none.
     """
 
     def __init__(
@@ -156,7 +189,9 @@ class Batches(Dataset[Batch]):
         if not len(dataset):
             raise InputError("the manifest has no utterances")
         self.dataset, self.seed = dataset, seed
-        self._buckets = _buckets([u.duration for u in dataset.utterances], seconds)
+        plan = dataset.perturbation if seed is not None else None
+        slowest = plan.slowest if plan else 1.0
+        self._buckets = _buckets([u.duration / slowest for u in dataset.utterances], seconds)
         self._length = sum(-(-len(bucket) // size) for bucket, size in self._buckets)
         self._epoch: tuple[int, list[list[int]]] = (-1, [])
 
@@ -173,7 +208,13 @@ class Batches(Dataset[Batch]):
         return self._epoch[1][place]
 
     def __getitem__(self, index: int) -> Batch:
-        return self.dataset.collate([self.dataset[member] for member in self.members(index)])
+        members = self.members(index)
+        if self.seed is None:
+            return self.dataset.collate([self.dataset[member] for member in members])
+        draws = (np.random.default_rng([self.seed, index, member]) for member in members)
+        return self.dataset.collate(
+            [self.dataset.perturbed(*given) for given in zip(members, draws, strict=True)]
+        )
 
     def _arrange(self, epoch: int) -> list[list[int]]:
         rng = None if self.seed is None else np.random.default_rng([self.seed, epoch])

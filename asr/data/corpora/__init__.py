@@ -9,7 +9,21 @@ from __future__ import annotations
 #: Every corpus and what it is.
 CORPORA = {
     "digits": "the embedded corpus of synthetic digit strings",
+    "folder": "any folder of recordings with transcripts",
     "fsdd": "Free Spoken Digit Dataset: isolated digits, and strings made of them",
+    "librispeech": "LibriSpeech and Libri-Light's limited sets, downloaded if there is no source",
 }
-#: Those whose ``prepare`` takes ``leave_out``.
-LEAVING_OUT = ("fsdd",)
+#: What a corpus' ``prepare`` takes besides source and out.
+OPTIONS: dict[str, tuple[str, ...]] = {
+    "digits": (),
+    "folder": (
+        "column", "folders_are_speakers", "valid", "test", "longest", "shortest", "subwords",
+        "tokenizer", "skip_broken", "quiet",
+    ),
+    "fsdd": ("leave_out",),
+    "librispeech": ("subset", "url", "skip_broken", "quiet"),
+}  # fmt: skip
+#: Those whose ``prepare`` takes no source for an answer, and downloads.
+DOWNLOADED = ("librispeech",)
+#: Those whose source may be a file.
+TABLES = ("folder",)
