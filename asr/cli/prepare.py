@@ -117,7 +117,7 @@ def _source(corpus: str, given: list[str]) -> Path | None:
 
 def _given(args: argparse.Namespace) -> dict[str, Any]:
     """The options that were given, all of them ones that the corpus takes."""
-    given = {}
+    given: dict[str, Any] = {}
     for name in dict.fromkeys(name for names in OPTIONS.values() for name in names):
         value = getattr(args, name)
         if name in OPTIONS[args.corpus]:

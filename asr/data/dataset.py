@@ -92,8 +92,9 @@ class ManifestDataset(Dataset[Example]):
     """The utterances of a manifest, decoded when asked for, at ``sample_rate`` Hz.
 
     With a ``perturbation``, :meth:`perturbed` gives an item changed in pace and sound; ``seed``
-    fixes its banks of noises and rooms. An item raises InputError with the utterance's file where its sound cannot be decoded, or is
-    much longer than the manifest says: batches are bounded by what it says.
+    fixes its banks of noises and rooms. An item raises InputError with the utterance's file where
+    its sound cannot be decoded, or is much longer than the manifest says: batches are bounded by
+    what it says.
     """
 
     def __init__(
@@ -178,7 +179,8 @@ class Batches(Dataset[Batch]):
     items e * len to (e + 1) * len - 1: utterances change their batch-mates, batches their order,
     and what the dataset's perturbation does to them from epoch to epoch, by seed and index alone,
     and each utterance comes once in an epoch. ``seconds`` holds for the slowest pace that they may
-    get; without a seed nothing is perturbed. An utterance longer than ``seconds`` is a batch by itself. InputError where there are none.
+    get; without a seed nothing is perturbed. An utterance longer than ``seconds`` is a batch by
+    itself. InputError where there are none.
     """
 
     def __init__(

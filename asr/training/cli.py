@@ -21,8 +21,8 @@ from lightning.pytorch.loggers import TensorBoardLogger
 from lightning.pytorch.trainer.states import TrainerStatus
 
 from asr.errors import InputError
-from asr.inference.bundle import Settings
-from asr.training import names
+from asr.inference.bundle import Bundle, Settings
+from asr.training import initial, names
 from asr.training.average import Average
 from asr.training.data import SpeechData
 from asr.training.folder import RUN_KEY, RunFolder, checkpoint_of, finish, load_checkpoint
@@ -39,7 +39,9 @@ class TrainCLI(LightningCLI):
     folder: RunFolder
     checkpoint: Path | None = None
 
-    def __init__(self, arguments: Sequence[str]) -> None:
+    def __init__(self, arguments: Sequence[str], begins_as: Bundle | None = None) -> None:
+        self.begins_as = begins_as
+        self.arguments = list(arguments)
         super().__init__(
             LASModule,
             SpeechData,
@@ -77,6 +79,12 @@ class TrainCLI(LightningCLI):
             help="a run's folder, or a checkpoint, to go on from",
         )
         parser.add_argument(
+            "--init_from",
+            type=str | None,
+            default=None,
+            help="a bundle to fine-tune: its model, tokenizer and weights, but for what is told",
+        )
+        parser.add_argument(
             "--threads", type=int, default=0, help="CPU threads of the model; 0 leaves it to torch"
         )
         parser.add_lightning_class_args(Average, "average")
@@ -92,6 +100,8 @@ class TrainCLI(LightningCLI):
     def before_instantiate_classes(self) -> None:
         """Everything that can be refused is refused here, before anything is built."""
         config = self.config
+        if self.begins_as is not None:
+            self._as_begun(self.begins_as)
         _check_precision(config.trainer.precision, config.trainer.accelerator)
         self.used = names.shortened(
             yaml.safe_load(self.parser.dump(config, skip_none=False, skip_link_targets=True))
@@ -107,6 +117,22 @@ class TrainCLI(LightningCLI):
         self.folder = RunFolder(path, resuming=bool(config.resume))
         if config.threads:
             torch.set_num_threads(config.threads)
+
+    def _as_begun(self, found: Bundle) -> None:
+        """What the data has to be like for the bundle, unless something else was told."""
+        data = self.config.data.init_args
+        if initial.told(self.arguments, "data.sample_rate") is None:
+            data.sample_rate = found.model.sample_rate
+        if "tokenizer" in data and initial.told(self.arguments, "data.tokenizer") is None:
+            data.tokenizer = str(self.config.init_from)
+
+    def instantiate_classes(self) -> None:
+        super().instantiate_classes()
+        if self.begins_as is None:
+            return
+        model = self.model.model
+        left = initial.copy(self.begins_as, model, self.model.tokenizer)
+        print(initial.said(self.begins_as, model, left), file=sys.stderr, flush=True)
 
     def instantiate_trainer(self, **kwargs: Any) -> Trainer:
         folder = self.folder
@@ -156,6 +182,8 @@ class TrainCLI(LightningCLI):
         """What the model's card and its checkpoints say, and the lines that open a run."""
         self.folder.make()
         data = self.datamodule.describe()
+        if self.config.init_from:
+            data["began as"] = self.config.init_from
         self.model.card = {
             "summary": "A listen-attend-spell speech recogniser.",
             "data": [f"{key}: {value}" for key, value in data.items()],
@@ -182,7 +210,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = list(sys.argv[1:] if arguments is None else arguments)
     _quiet()
     try:
-        cli = TrainCLI(names.arguments(_with_checkpoint(given)))
+        cli = _parsed(given)
         cli.describe()
     except (InputError, ValueError, ArgumentError) as error:
         return _fail(_ours(error) or _explained(str(error)), 2)
@@ -239,6 +267,17 @@ def _sentence(figures: Mapping[str, Any]) -> str:
         f"WER {rate}({figures['substitutions']} substitutions, {figures['deletions']} deletions, "
         f"{figures['insertions']} insertions, {figures['reference_words']} reference words)"
     )
+
+
+def _parsed(given: list[str]) -> TrainCLI:
+    """Everything built, as the arguments, a checkpoint to resume or a bundle to begin with say."""
+    arguments = names.arguments(_with_checkpoint(given))
+    path = initial.told(arguments, "init_from")
+    resumed = initial.told(arguments, "resume") or initial.told(arguments, "ckpt_path")
+    if not path or resumed:  # a resumed run has its weights from the checkpoint
+        return TrainCLI(arguments)
+    found = initial.load(str(path))
+    return TrainCLI(initial.with_parts_of(found, arguments), found)
 
 
 def _with_checkpoint(given: list[str]) -> list[str]:

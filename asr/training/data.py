@@ -13,12 +13,13 @@ from lightning.pytorch import LightningDataModule
 from torch.utils.data import DataLoader, Sampler
 
 from asr.data import manifest
-from asr.data.augment import Augmentation
+from asr.data.augment import Augmentation, Perturbation
 from asr.data.batching import as_is
 from asr.data.dataset import ManifestDataset, Rejected, sift
 from asr.data.pool import StringPool
 from asr.data.strings import Spacing, StringDataset
 from asr.errors import InputError
+from asr.inference import archive
 from asr.nn.las import LAS
 from asr.text import CharacterTokenizer, SentencePieceTokenizer, Tokenizer
 from asr.text.normalise import normalise
@@ -214,10 +215,13 @@ class ManifestData(SpeechData):
     Args:
         train, validation, test: manifests.
         tokenizer: ``characters`` (those of the training texts), ``subwords`` (SentencePiece
-            trained on them, with ``vocabulary_size`` pieces), or the folder of a saved one.
+            trained on them, with ``vocabulary_size`` pieces), the folder of a saved one, or a
+            bundle, whose own it then is.
         normaliser: of all texts, references among them.
-        shortest, longest: seconds; training utterances beyond, and those that CTC cannot align,
-            are named on standard error and left out.
+        shortest, longest: seconds; training utterances beyond, those that CTC cannot align, and
+            those with a character that the tokenizer lacks are named on standard error and left
+            out.
+        perturbation: of pace and sound, drawn anew for each utterance in each epoch.
         batch_seconds: padded seconds of a batch, which is what bounds memory.
         workers: processes that make batches beside the training process.
     """
@@ -234,6 +238,7 @@ class ManifestData(SpeechData):
         normaliser: str = "basic",
         shortest: Seconds = 0.1,
         longest: Seconds = 30.0,
+        perturbation: Perturbation | None = None,
         batch_seconds: Seconds = 120.0,
         workers: int = 1,
         seed: int = 1,
@@ -251,6 +256,7 @@ class ManifestData(SpeechData):
         self.train_paths = _files("train", train)
         self.normaliser = normaliser
         self.shortest, self.longest = shortest, longest
+        self.perturbation = perturbation
         self.utterances = [u for path in self.train_paths for u in manifest.read(path)]
         self.tokenizer = self._tokenizer(tokenizer, vocabulary_size)
         self.rejected: list[Rejected] = []
@@ -263,8 +269,12 @@ class ManifestData(SpeechData):
             return SentencePieceTokenizer.train(texts, size)
         if Path(kind).is_dir():
             return Tokenizer.load(kind)
+        if Path(kind).is_file():
+            with archive.opened(Path(kind)) as folder:
+                return Tokenizer.load(folder)
         raise InputError(
-            f"data.tokenizer: {kind!r}; valid: characters, subwords, or the folder of a saved one"
+            f"data.tokenizer: {kind!r}; valid: characters, subwords, the folder of a saved one, "
+            "or a bundle"
         )
 
     def setup(self, stage: str) -> None:
@@ -278,6 +288,7 @@ class ManifestData(SpeechData):
             shortest=self.shortest,
             longest=self.longest,
             normaliser=self.normaliser,
+            fastest=self.perturbation.fastest if self.perturbation else 1.0,
         )
         for rejected in self.rejected:
             print(f"asr: warning: not trained on: {rejected}", file=sys.stderr)
@@ -286,7 +297,12 @@ class ManifestData(SpeechData):
 
     def train_dataloader(self) -> DataLoader:
         dataset = ManifestDataset(
-            self.utterances, self.tokenizer, self.sample_rate, normaliser=self.normaliser
+            self.utterances,
+            self.tokenizer,
+            self.sample_rate,
+            normaliser=self.normaliser,
+            perturbation=self.perturbation,
+            seed=self.seed,
         )
         batches = dataset.batches(self.batch_seconds, seed=self.seed)
         return self._loader(batches, Consecutive(len(batches), lambda: self.position))

@@ -29,7 +29,7 @@ from asr.training.module import LASModule
 from asr.training.reporting import Figures
 
 #: keys that belong to the run as a whole
-TOP = ("name", "runs", "resume", "ckpt_path", "threads", "seed_everything")
+TOP = ("name", "runs", "resume", "ckpt_path", "init_from", "threads", "seed_everything")
 
 #: options of jsonargparse itself
 OWN = ("--help", "--print_config", "--print_shtab", "--config", "--model.help", "--data.help")

@@ -117,7 +117,7 @@ def _rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
             where = f"{path}:{reader.line_num}"
             if None in row or None in row.values():
                 have = sum(value is not None for key, value in row.items() if key is not None)
-                have += len(row.get(None) or ())  # type: ignore[call-overload]
+                have += len(row.get(None) or ())
                 raise InputError(
                     f"{where}: {have} columns, the header has {len(reader.fieldnames or ())}"
                 )
@@ -143,7 +143,7 @@ def _objects(path: Path, lines: Sequence[str]) -> Iterator[tuple[str, dict[str, 
 
 def _keys(row: Mapping[str, Any], named: Mapping[str, str], where: str) -> dict[str, str]:
     """Which column of this row holds what."""
-    lower = {name.lower(): name for name in reversed(row) if isinstance(name, str)}
+    lower = {name.lower(): name for name in reversed(list(row))}
     found = {
         key: next(lower[name] for name in names if name in lower)
         for key, names in NAMES.items()
