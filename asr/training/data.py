@@ -293,7 +293,10 @@ class ManifestData(SpeechData):
         for rejected in self.rejected:
             print(f"asr: warning: not trained on: {rejected}", file=sys.stderr)
         if not self.utterances:
-            raise InputError(f"{', '.join(self.train_paths)}: no utterance can be trained on")
+            raise InputError(
+                f"{', '.join(self.train_paths)}: no utterance can be trained on, for example "
+                f"{self.rejected[0]}"
+            )
 
     def train_dataloader(self) -> DataLoader:
         dataset = ManifestDataset(

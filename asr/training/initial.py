@@ -50,7 +50,7 @@ def copy(found: Bundle, model: LAS, tokenizer: Tokenizer) -> list[str]:
     """Copy the bundle's weights where name and shape fit; the names of those of ``model`` left.
 
     What stands for tokens is copied only between equal tokenizers. Raises InputError where the
-    two models hear at different rates, and where nothing of the listener fits.
+    two models hear at different rates, and where less than half of the listener fits.
     """
     if found.model.sample_rate != model.sample_rate:
         raise InputError(
@@ -66,11 +66,13 @@ def copy(found: Bundle, model: LAS, tokenizer: Tokenizer) -> list[str]:
         for name, tensor in own.items()
         if name in theirs and theirs[name].shape == tensor.shape and name not in by_token
     ]
-    listener = [name for name in own if name.startswith("encoder.")]
-    if not set(listener) & set(copied):
+    listener = {name: tensor.numel() for name, tensor in own.items() if name[:8] == "encoder."}
+    fits = sum(size for name, size in listener.items() if name in copied)
+    if fits < sum(listener.values()) / 2:
         raise InputError(
-            f"{found.name}: none of the {len(listener)} tensors of its listener fits this model; "
-            f"its encoder is {json.dumps(found.model.encoder.spec())}"
+            f"{found.name}: the bundle does not fit: of this model's listener it has "
+            f"{fits / sum(listener.values()):.0%}; its own is "
+            f"{json.dumps(found.model.encoder.spec())}, and is taken where nothing else is told"
         )
     model.load_state_dict({name: theirs[name] for name in copied}, strict=False)
     return [name for name in own if name not in copied]
