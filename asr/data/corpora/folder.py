@@ -14,9 +14,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from asr.data import manifest
-from asr.data.corpora import describing, tables
-from asr.data.corpora.checking import hear, refuse
+from asr.data import describing, manifest, tables
+from asr.data.checking import hear, refuse
 from asr.data.manifest import Utterance
 from asr.errors import InputError
 from asr.text import Tokenizer, normalise
@@ -49,7 +48,7 @@ def prepare(
     (``key=name``) says which column of a table is what, where its name does not tell.
     ``subwords`` trains a tokenizer on the training texts, in ``tokenizer/``. The report (on
     standard error too, unless ``quiet``) has hours, speakers, rates, characters, and by name what
-    is suspicious: see :func:`asr.data.corpora.describing.suspicions`; the utterances stay in the
+    is suspicious: see :func:`asr.data.describing.suspicions`; the utterances stay in the
     manifests, and training leaves out by name what it cannot use. Running it again gives the same
     bytes. Raises InputError for a folder without recordings, an id that occurs twice, and, unless
     ``skip_broken``, for recordings without a transcript and files that cannot be decoded.

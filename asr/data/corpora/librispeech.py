@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from asr.data import download, manifest
-from asr.data.corpora.checking import durations_of, hear, refuse
+from asr.data.checking import durations_of, hear, refuse
 from asr.data.download import Archive
 from asr.data.manifest import Utterance
 from asr.errors import InputError
