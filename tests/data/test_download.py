@@ -83,7 +83,9 @@ def test_a_server_that_sends_no_more(
 
 def test_a_wrong_checksum(server: Server, tmp_path: Path) -> None:
     wrong = archive(server, content=b"else")
-    with pytest.raises(InputError, match=r"its md5 is [0-9a-f]{32}, but [0-9a-f]{32} was published"):
+    with pytest.raises(
+        InputError, match=r"its md5 is [0-9a-f]{32}, but [0-9a-f]{32} was published"
+    ):
         fetch(wrong, tmp_path)
     assert not list(tmp_path.glob("a.tar*"))
 

@@ -80,7 +80,7 @@ def test_the_published_checksums() -> None:
         assert librispeech.OFFICIAL[part.removesuffix(".tar.gz")] == (number, f"sha256:{digits}")
     limited = torchaudio.datasets.librilight_limited
     assert f"sha256:{limited._CHECKSUM}" == librispeech._LIMITED_CHECKSUM
-    assert limited._URL == f"{librispeech._LIBRILIGHT}/{librispeech._LIMITED}.tgz"
+    assert f"{librispeech._LIBRILIGHT}/{librispeech._LIMITED}.tgz" == limited._URL
     assert {name.removeprefix("limited-"): list(w) for name, w in librispeech.LIMITED.items()} == (
         limited._SUBSET_MAP
     )
