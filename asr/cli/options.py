@@ -106,9 +106,7 @@ def transcriber_from(args: argparse.Namespace) -> Transcriber:
     names = ("beam_size", "ctc_weight", "length_bonus", "nbest")
     search = {name: value for name in names if (value := getattr(args, name, None)) is not None}
     sizes = {"batch_seconds": "batch_seconds", "max_piece_seconds": "chunk_length"}
-    bounds = {
-        name: value for name, flag in sizes.items() if (value := getattr(args, flag, None))
-    }
+    bounds = {name: value for name, flag in sizes.items() if (value := getattr(args, flag, None))}
     try:
         transcriber = Transcriber.from_bundle(
             args.model,

@@ -201,5 +201,3 @@ def probe_folder(folder: Path) -> None:
 def target(folder: Path, name: str, format: str) -> Path:
     """Where a format of an input goes."""
     return folder / f"{name}.{format}"
-
-
