@@ -22,7 +22,7 @@ from asr.errors import InputError
 from asr.nn.las import LAS
 from asr.text import CharacterTokenizer, SentencePieceTokenizer, Tokenizer
 from asr.text.normalise import normalise
-from asr.types import Batch, Seconds
+from asr.types import Seconds
 
 
 class Consecutive(Sampler[int]):

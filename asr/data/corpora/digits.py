@@ -24,8 +24,8 @@ def prepare(source: Path | str, out: Path | str) -> list[Path]:
     ``pool-train.jsonl``: the words of the training strings, each a span of its string, for
     :class:`StringPool`, and ``pool-train-ENGINE.jsonl`` the same by synthesiser, so that one with
     many voices need not drown the others; ``train.jsonl``, ``valid.jsonl`` and ``test.jsonl``: the
-    strings. Running it again gives the same. Raises InputError for a source without such a manifest, and with the
-    recordings that are missing.
+    strings. Running it again gives the same. Raises InputError for a source without such a
+    manifest, and with the recordings that are missing.
     """
     source, out = Path(source), Path(out)
     path = source / "manifest.jsonl"
