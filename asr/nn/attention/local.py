@@ -24,9 +24,9 @@ from asr.types import Encoded
 
 
 class Position(NamedTuple):
-    """index (N,): how many tokens were written before this one."""
+    """written (N,): how many tokens were written before this one."""
 
-    index: Tensor
+    written: Tensor
 
 
 class LocalM(Attention):
@@ -88,13 +88,13 @@ class LocalM(Attention):
         mask = per_row(memory.mask, len(query))
         frames = mask.sum(-1)
         # What is written past the last frame is still said by the end of it.
-        centre = torch.minimum(state.index / self.tokens_per_frame, (frames - 1).clamp(min=0))
+        centre = torch.minimum(state.written / self.tokens_per_frame, (frames - 1).clamp(min=0))
         near = distances(centre, mask.shape[1]).abs() <= self.reach
         scores = dot_scores(query.unsqueeze(1), memory.keys)
         weights = masked_softmax(scores, (mask & near).unsqueeze(1))
         terms = {"centres": centre.unsqueeze(1), "frames": frames}
         attended = Attended(mix(weights, memory.values), weights, terms)
-        return attended, Position(state.index + 1)
+        return attended, Position(state.written + 1)
 
     def loss(
         self, terms: Mapping[str, Tensor], mask: Tensor, token_log_probs: Tensor

@@ -25,9 +25,10 @@ from asr.types import Encoded
 
 
 class MultiHead(Stateless):
-    """Concat(head_1 .. head_A) W^O, head_a = scaled dot of projections (Vaswani et al. 2017, 3.2.2).
+    """Concat(head_1 .. head_A) W^O, each head scaled dot attention over projections of its own.
 
-    Cross-attention: the query is the speller's, keys and values are glimpses.
+    Vaswani et al. 2017, sect. 3.2.2, as cross-attention: the query is the speller's, keys and
+    values are glimpses.
 
     Args:
         encoder_dim, query_dim: C, H.
