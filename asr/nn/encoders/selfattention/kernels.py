@@ -49,18 +49,22 @@ class Explicit(Protocol):
 def fused(queries: Tensor, keys: Tensor, values: Tensor, real: Tensor, reach: Reach) -> Tensor:
     """By torch's own kernel: (B,A,S,D)."""
     attend = torch.nn.functional.scaled_dot_product_attention
-    size = queries.shape[2]
+    size, width = queries.shape[2], values.shape[3]
+    # The kernels whose memory is linear want values as wide as keys; the others build the matrix.
+    values = torch.nn.functional.pad(values, (0, queries.shape[3] - width))
     if reach == Reach(None, None):
-        return attend(queries, keys, values, attn_mask=real[:, None, None, :], scale=1.0)
-    if reach == Reach(None, 0):
+        mixed = attend(queries, keys, values, attn_mask=real[:, None, None, :], scale=1.0)
+    elif reach == Reach(None, 0):
         # Padding lies in the future of every real row, so the mask of lengths is not needed.
-        return attend(queries, keys, values, is_causal=True, scale=1.0)
-    mixed = []
-    for rows, columns in chunks(size, reach):
-        allowed = pattern(real, reach, rows, columns)
-        key, value = keys[:, :, columns], values[:, :, columns]
-        mixed.append(attend(queries[:, :, rows], key, value, attn_mask=allowed, scale=1.0))
-    return torch.cat(mixed, 2)
+        mixed = attend(queries, keys, values, is_causal=True, scale=1.0)
+    else:
+        parts = []
+        for rows, columns in chunks(size, reach):
+            allowed = pattern(real, reach, rows, columns)
+            key, value = keys[:, :, columns], values[:, :, columns]
+            parts.append(attend(queries[:, :, rows], key, value, attn_mask=allowed, scale=1.0))
+        mixed = torch.cat(parts, 2)
+    return mixed[..., :width]
 
 
 def explicit(
