@@ -16,11 +16,12 @@ from contextlib import contextmanager
 from typing import Any, NoReturn
 
 from asr import __version__
-from asr.cli import bundle, doctor, evaluate, inspect, prepare, train, transcribe
+from asr.cli import attentions, bundle, doctor, evaluate, inspect, prepare, train, transcribe
 from asr.cli.options import UsageError, one_line
 from asr.errors import InputError
 
-COMMANDS = (transcribe, inspect, evaluate, prepare, train, bundle, doctor)  # as --help lists them
+#: as --help lists them
+COMMANDS = (transcribe, inspect, evaluate, attentions, prepare, train, bundle, doctor)
 LEVELS = ("debug", "info", "warning", "error")
 DONE, SOME_FAILED, USAGE, INTERRUPTED = 0, 1, 2, 130
 

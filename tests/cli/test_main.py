@@ -40,6 +40,8 @@ CHEAP = [
     (["transcribe", "a.wav", "-f", "srt"], 2),
     (["transcribe", "a.wav", "--word-timestamps"], 2),
     (["transcribe", "nowhere.wav"], 1),
+    (["attentions", "--help"], 0),
+    (["attentions", "--heads", "3"], 2),
 ]
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from functools import partial
+from inspect import signature
 
 import pytest
 import torch
 
 from asr.glimpses import LogMel
-from asr.nn.attention import Attention
+from asr.nn.attention import Attention, Dot
 from asr.nn.decoders import Recurrent
 from asr.nn.encoders import Conformer
 from asr.nn.las import LAS
@@ -22,13 +23,17 @@ def _seeded() -> None:
 
 def small_las(attention: str = "location_aware", **options: object) -> LAS:
     """A whole model of a few thousand parameters, in eval mode."""
+    made = Attention.resolve(attention)
+    if "dim" in signature(made.__init__).parameters:
+        options = {"dim": 12, **options}
+    width = 16 if issubclass(made, Dot) else 20  # as wide as the listener, where it must be
     return LAS(
         8000,
         9,
         frontend=partial(LogMel, bins=16),
         encoder=partial(Conformer, dim=16, blocks=2, heads=2, kernel=5, channels=4),
-        attention=partial(Attention.resolve(attention), dim=12, **options),
-        speller=partial(Recurrent, dim=20, embedding=6, layers=2),
+        attention=partial(made, **options),
+        speller=partial(Recurrent, dim=width, embedding=6, layers=2),
     ).eval()
 
 

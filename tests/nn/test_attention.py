@@ -18,6 +18,7 @@ from asr.types import Encoded
 from .conftest import encoded
 
 C, H = 16, 10
+SAME_WIDTH = {"dot", "scaled_dot"}  # as wide a query as a glimpse
 NAMES = sorted(Attention.registry)
 VARIANTS = [(name, {}) for name in NAMES] + [
     ("location_aware", {"convolve": "previous"}),
@@ -25,12 +26,36 @@ VARIANTS = [(name, {}) for name in NAMES] + [
     ("location_aware", {"smoothing": True}),
     ("location_aware", {"sharpening": 2.0}),
     ("location_aware", {"window": 2}),
+    ("multi_head_location", {"convolve": "previous", "heads": 2, "sharpening": 2.0}),
+    ("multi_head_location", {"convolve": "accumulated", "kernel": 1}),
+    ("none", {"pool": "last"}),
+    ("location_based", {"form": "table"}),
+    ("location_based", {"form": "table", "longest": 3}),
+    ("location_based", {"components": 1, "stride": 0.5}),
+    ("local_m", {"reach": 1, "tokens_per_frame": 1.5}),
+    ("local_p", {"reach": 1}),
+    ("monotonic", {"offset": 1.0, "noise": 0.0}),
+    ("mochunk", {"offset": 1.0, "width": 1}),
+    ("mochunk", {"offset": 0.5, "width": 12}),
+    ("memory", {"slots": 1, "shift": 0}),
+    ("memory", {"slots": 5, "shift": 2}),
+    ("coverage", {"loss_weight": 0.0}),
+    ("hard", {"discount": 0.0}),
 ]
 every = pytest.mark.parametrize(("name", "options"), VARIANTS)
 
 
+def width(name: str) -> int:
+    return C if name in SAME_WIDTH else H
+
+
 def make(name: str, options: dict) -> Attention:
-    return Attention.build({"name": name, **options}, C, H).eval()
+    return Attention.build({"name": name, **options}, C, width(name)).eval()
+
+
+def asked(name: str, rows: int, tokens: int) -> torch.Tensor:
+    """Queries (N,U,H)."""
+    return torch.randn(rows, tokens, width(name))
 
 
 def run(mechanism: Attention, states: Encoded, queries: torch.Tensor, mode: str = "decode"):
@@ -45,13 +70,17 @@ def run(mechanism: Attention, states: Encoded, queries: torch.Tensor, mode: str 
 
 
 def test_there_are_mechanisms() -> None:
-    assert {"additive", "location_aware"} <= set(NAMES)
+    assert set(NAMES) == {
+        "none", "dot", "general", "scaled_dot", "multi_head", "cosine", "additive",
+        "location_based", "location_aware", "multi_head_location", "coverage", "local_m", "local_p",
+        "hard", "monotonic", "mochunk", "memory",
+    }  # fmt: skip
 
 
 @every
 def test_rank_sum_and_padding(name: str, options: dict) -> None:
     mechanism, states = make(name, options), encoded([9, 4, 1])
-    steps, _ = run(mechanism, states, torch.randn(6, 3, H))
+    steps, _ = run(mechanism, states, asked(name, 6, 3))
     for step in steps:
         assert step.weights.shape == (6, mechanism.heads, 9)
         assert step.weights.dtype == torch.float32
@@ -66,7 +95,7 @@ def test_rank_sum_and_padding(name: str, options: dict) -> None:
 @every
 def test_one_alone_equals_one_in_company(name: str, options: dict) -> None:
     mechanism, lengths = make(name, options), [9, 4, 1]
-    states, queries = encoded(lengths), torch.randn(3, 4, H)
+    states, queries = encoded(lengths), asked(name, 3, 4)
     together, _ = run(mechanism, states, queries)
     for row, length in enumerate(lengths):
         alone, _ = run(
@@ -82,18 +111,22 @@ def test_one_alone_equals_one_in_company(name: str, options: dict) -> None:
 @every
 def test_steps_equal_the_sequence(name: str, options: dict) -> None:
     mechanism, states = make(name, options), encoded([9, 4])
-    queries = torch.randn(2, 5, H)
+    queries = asked(name, 2, 5)
     for mode in ("train", "decode"):
+        torch.manual_seed(3)  # what is drawn at random is drawn again
         steps, _ = run(mechanism, states, queries, mode)
+        torch.manual_seed(3)
         whole = mechanism.sequence(queries, mechanism.prepare(states), mode=mode)
         torch.testing.assert_close(torch.stack([s.weights for s in steps], 1), whole.weights)
         torch.testing.assert_close(torch.stack([s.context for s in steps], 1), whole.context)
+        for term, value in whole.terms.items():
+            torch.testing.assert_close(torch.stack([s.terms[term] for s in steps], 1), value)
 
 
 @every
 def test_reordered_state_equals_a_fresh_run(name: str, options: dict) -> None:
     mechanism, states = make(name, options), encoded([9, 7])
-    first, second = torch.randn(4, 3, H), torch.randn(4, 2, H)
+    first, second = asked(name, 4, 3), asked(name, 4, 2)
     order = torch.tensor([1, 0, 3, 3])
     memory = mechanism.prepare(states)
     _, state = run(mechanism, states, first)
@@ -116,7 +149,7 @@ def test_gradients_are_finite_even_for_wild_scores(
     mechanism = make(name, options).train()
     states = encoded([size, 1])
     states = Encoded((states.states * 1e4).requires_grad_(), states.lengths)
-    queries = (torch.randn(2, 3, H) * 1e4).requires_grad_()
+    queries = (asked(name, 2, 3) * 1e4).requires_grad_()
     with torch.autocast("cpu", torch.bfloat16, enabled=bf16):
         attended = mechanism.sequence(queries, mechanism.prepare(states), mode="train")
     assert attended.weights.dtype == torch.float32
@@ -126,12 +159,37 @@ def test_gradients_are_finite_even_for_wild_scores(
 
 
 @every
-def test_no_frames_is_no_crash(name: str, options: dict) -> None:
+@pytest.mark.parametrize("mode", ["train", "decode"])
+def test_no_frames_is_no_crash(name: str, options: dict, mode: str) -> None:
     mechanism = make(name, options)
-    steps, _ = run(
-        mechanism, Encoded(torch.randn(2, 3, C), torch.tensor([0, 3])), torch.randn(2, 2, H)
-    )
-    assert all(torch.isfinite(s.context).all() and not s.weights[0].any() for s in steps)
+    for lengths in ([0, 3], [0, 0]):
+        states, queries = encoded(lengths), asked(name, 2, 2).requires_grad_()
+        steps, _ = run(mechanism, states, queries, mode)
+        for step in steps:
+            assert torch.isfinite(step.context).all() and not step.weights[0].any()
+            assert step.weights.shape == (2, mechanism.heads, max(lengths))
+            assert step.context.shape == (2, mechanism.context_dim)
+            assert all(torch.isfinite(term).all() for term in step.terms.values())
+        if steps[-1].context.requires_grad:
+            steps[-1].context.sum().backward()
+            assert queries.grad is None or torch.isfinite(queries.grad).all()
+
+
+@every
+def test_what_it_adds_to_the_loss_is_finite_and_reaches_what_it_trains(
+    name: str, options: dict
+) -> None:
+    mechanism, states = make(name, options).train(), encoded([9, 1, 0])
+    attended = mechanism.sequence(asked(name, 3, 4), mechanism.prepare(states), mode="train")
+    mask = torch.tensor([[True] * 4, [True] * 2 + [False] * 2, [True] + [False] * 3])
+    loss = mechanism.loss(attended.terms, mask, -torch.rand(3, 4))
+    has_one = name == "hard" or (name == "coverage" and mechanism.spec()["loss_weight"] > 0)
+    assert (loss is not None) == has_one
+    if loss is not None:
+        loss.backward()
+        gradients = [p.grad for p in mechanism.parameters() if p.grad is not None]
+        assert torch.isfinite(loss) and gradients
+        assert all(torch.isfinite(gradient).all() for gradient in gradients)
 
 
 @every
@@ -139,9 +197,9 @@ def test_description_builds_the_same(name: str, options: dict) -> None:
     mechanism = make(name, options)
     spec = mechanism.spec()
     assert spec["name"] == name and options.items() <= spec.items()
-    again = Attention.build(spec, C, H).eval()
+    again = Attention.build(spec, C, width(name)).eval()
     again.load_state_dict(mechanism.state_dict())
-    states, queries = encoded([5]), torch.randn(1, 2, H)
+    states, queries = encoded([5]), asked(name, 1, 2)
     for a, b in zip(
         run(mechanism, states, queries)[0], run(again, states, queries)[0], strict=True
     ):
@@ -235,11 +293,45 @@ def test_window_holds_only_when_decoding() -> None:
         ("location_aware", {"convolve": "next"}, "convolve='next': valid are previous"),
         ("location_aware", {"sharpening": 0.0}, "sharpening=0.0"),
         ("location_aware", {"window": -1}, "window=-1"),
+        ("none", {"pool": "max"}, "pool='max': valid are mean, last"),
+        ("cosine", {"beta": 0.0}, "beta=0.0: must be above 0"),
+        ("multi_head", {"dim": 10, "heads": 3}, "heads=3: must divide dim=10"),
+        ("multi_head", {"dim": 0}, "dim=0"),
+        ("multi_head_location", {"heads": 0}, "heads=0"),
+        ("multi_head_location", {"kernel": 4}, "kernel=4: must be odd"),
+        ("multi_head_location", {"channels": 0}, "channels=0"),
+        ("multi_head_location", {"convolve": "all"}, "convolve='all': valid are previous"),
+        ("multi_head_location", {"sharpening": -1.0}, "sharpening=-1.0"),
+        ("location_based", {"form": "box"}, "form='box': valid are mixture, table"),
+        ("location_based", {"components": 0}, "components=0"),
+        ("location_based", {"stride": 0.0}, "stride=0.0"),
+        ("location_based", {"form": "table", "longest": 0}, "longest=0"),
+        ("coverage", {"loss_weight": -0.1}, "loss_weight=-0.1"),
+        ("local_m", {"reach": 0}, "reach=0"),
+        ("local_m", {"tokens_per_frame": 0.0}, "tokens_per_frame=0.0"),
+        ("local_p", {"reach": 0}, "reach=0"),
+        ("local_p", {"dim": 0}, "dim=0"),
+        ("hard", {"discount": 1.5}, "discount=1.5"),
+        ("hard", {"decay": 1.0}, "decay=1.0"),
+        ("hard", {"entropy_weight": -1.0}, "entropy_weight=-1.0"),
+        ("hard", {"reward_weight": -1.0}, "reward_weight=-1.0"),
+        ("monotonic", {"noise": -1.0}, "noise=-1.0"),
+        ("monotonic", {"dim": 0}, "dim=0"),
+        ("mochunk", {"width": 0}, "width=0"),
+        ("memory", {"slots": 0}, "slots=0"),
+        ("memory", {"width": 0}, "width=0"),
+        ("memory", {"slots": 4, "shift": 2}, "shift=2"),
     ],
 )
 def test_refuses(name: str, options: dict, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         make(name, options)
+
+
+@pytest.mark.parametrize("name", sorted(SAME_WIDTH))
+def test_refuses_queries_of_another_width(name: str) -> None:
+    with pytest.raises(ValueError, match="query_dim=10.*must equal encoder_dim=16"):
+        Attention.build({"name": name}, C, H)
 
 
 def test_unknown_names_and_arguments_list_what_is_valid() -> None:

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from asr.nn.encoders import Conformer, Encoder
-from asr.nn.encoders.selfattention import Full, Relative, SelfAttention
+from asr.nn.encoders.selfattention import Full, Mask, Position, Relative, SelfAttention
 
 
 def test_relative_scores_equal_a_loop_over_distances() -> None:
@@ -64,9 +64,19 @@ def small(**options: object) -> Encoder:
     return Conformer(12, dim=16, blocks=2, heads=2, kernel=5, channels=4, **options).eval()
 
 
-@pytest.mark.parametrize("subsampling", [2, 4, 8])
-def test_one_alone_equals_one_in_company(subsampling: int) -> None:
-    encoder = small(subsampling=subsampling)
+KINDS = [
+    {"position": position, "mask": mask}
+    for position in sorted(Position.registry)
+    for mask in (*sorted(Mask.registry), {"name": "banded", "before": 2, "after": 0})
+]
+
+
+@pytest.mark.parametrize(
+    "options", [{"subsampling": 2}, {"subsampling": 8}, *KINDS], ids=lambda options: str(options)
+)
+def test_one_alone_equals_one_in_company(options: dict) -> None:
+    encoder = small(**options)
+    subsampling = encoder.subsampling
     lengths = torch.tensor([50, 1, 0, 33])
     frames = torch.randn(4, 50, 12)
     frames *= (torch.arange(50) < lengths[:, None]).unsqueeze(-1)
@@ -82,6 +92,36 @@ def test_one_alone_equals_one_in_company(subsampling: int) -> None:
             together.states[row, :count], alone.states[0], atol=1e-5, rtol=1e-4
         )
         assert not together.states[row, count:].any()
+
+
+def changed_by(encoder: Encoder, first: int, last: int, size: int = 64) -> list[bool]:
+    """Which encoder frames notice that feature frames ``first`` to ``last`` became others."""
+    frames, lengths = torch.randn(1, size, 12), torch.tensor([size])
+    other = frames.clone()
+    other[:, first:last] = torch.randn(1, last - first, 12)
+    before, after = (encoder(each, lengths).states[0] for each in (frames, other))
+    return (before != after).any(-1).tolist()
+
+
+@pytest.mark.parametrize("position", sorted(Position.registry))
+@pytest.mark.parametrize("mask", ["causal", {"name": "banded", "before": 3, "after": 0}], ids=str)
+@pytest.mark.parametrize("subsampling", [2, 4])
+def test_a_causal_listener_never_sees_the_future(position: str, mask: object, subsampling: int):
+    encoder = small(position=position, mask=mask, subsampling=subsampling)
+    for first in (0, 8, 24, 60):
+        changed = changed_by(encoder, first, 64)
+        assert not any(changed[: first // subsampling]) and changed[first // subsampling]
+    assert any(changed_by(small(position=position), 24, 64)[:6])  # and others do
+
+
+@pytest.mark.parametrize("position", sorted(Position.registry))
+def test_outside_the_band_nothing_matters_through_the_attention(position: str) -> None:
+    # A kernel of one frame: what crosses frames is attention, three to a side in each of 2 blocks,
+    # and the subsampling, which sees one feature frame to either side.
+    options = {"position": position, "mask": {"name": "banded", "before": 3, "after": 3}}
+    encoder = Conformer(12, dim=16, blocks=2, heads=2, kernel=1, channels=4, **options).eval()
+    changed = changed_by(encoder, 64, 68, size=128)  # encoder frame 16, and 17 by subsampling
+    assert changed[16] and changed[11] and not any(changed[:10]) and not any(changed[24:])
 
 
 def test_only_layers_asked_for_keep_their_matrices() -> None:
@@ -113,6 +153,12 @@ def test_gradients_are_finite_with_an_empty_utterance_in_the_batch() -> None:
         ({"position": "sinus"}, "unknown position 'sinus'; valid: .*relative"),
         ({"mask": "half"}, "unknown mask 'half'; valid: .*full"),
         ({"position": {"name": "relative", "frequencies": 0}}, "frequencies=0"),
+        ({"position": {"name": "absolute", "longest": 1.0}}, "longest=1.0"),
+        ({"position": {"name": "rotary", "longest": 0.5}}, "longest=0.5"),
+        ({"position": "rotary", "dim": 6, "heads": 2}, "heads=2: rotary turns pairs"),
+        ({"position": {"name": "relative_shaw", "clip": 0}}, "clip=0"),
+        ({"mask": {"name": "banded", "before": -1}}, "before=-1"),
+        ({"mask": {"name": "banded", "after": -2}}, "after=-2"),
     ],
 )
 def test_refuses(options: dict, named: str) -> None:

@@ -8,11 +8,12 @@ import pytest
 import torch
 
 from asr.errors import InputError
+from asr.nn.attention import Attention
 from asr.nn.las import LAS
 
 from .conftest import small_las
 
-mechanisms = pytest.mark.parametrize("attention", ["additive", "location_aware"])
+mechanisms = pytest.mark.parametrize("attention", sorted(Attention.registry))
 
 
 def heard(model: LAS, lengths: list[int]):

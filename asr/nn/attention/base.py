@@ -15,6 +15,7 @@ from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias
 import torch
 from torch import Tensor
 
+from asr.nn.about import About
 from asr.nn.masking import length_mask
 from asr.nn.registry import Component
 from asr.types import Encoded
@@ -47,6 +48,8 @@ class Attention(Component, family=True):
     Subclasses take ``(encoder_dim, query_dim, *, ...)`` and set ``context_dim``, ``heads``.
     """
 
+    #: what ``asr attentions`` says of it
+    about: ClassVar[About]
     context_dim: int
     heads: int = 1
     #: whether each row of weights sums to one (monotonic ones may fall below)

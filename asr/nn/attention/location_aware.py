@@ -7,8 +7,9 @@ from typing import Literal, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from asr.nn.attention.additive import mix
+from asr.nn.about import About
 from asr.nn.attention.base import Attended, Attention, Memory, Mode, memory_mask
+from asr.nn.attention.parts import mix, windows
 from asr.nn.masking import masked_softmax
 from asr.types import Encoded
 
@@ -38,6 +39,11 @@ class LocationAware(Attention):
     """
 
     name = "location_aware"
+    about = About(
+        "v · tanh(W s + V h_j + U f_j + b), f = F * a_{i-1}",
+        "Chorowski et al. 2015, eq. 8-11",
+        looks_at="content+location",
+    )
 
     def __init__(
         self,
@@ -86,19 +92,20 @@ class LocationAware(Attention):
         self, query: Tensor, memory: Memory, state: LocationState, *, mode: Mode
     ) -> tuple[Attended, LocationState]:
         batch, size, width = memory.keys.shape
-        queries = self.query(query).view(batch, -1, 1, width)
-        features = self._features(state, memory.keys.dtype).view(batch, -1, size, width)
+        share = len(query) // batch
+        queries = self.query(query).view(batch, share, 1, width)
+        features = self._features(state, memory.keys.dtype).view(batch, share, size, width)
         mixed = torch.tanh(memory.keys.unsqueeze(1) + queries + features)
         energies = self.energy(mixed).squeeze(-1).float() * self.sharpening
         mask = memory.mask.unsqueeze(1)
         if self.window and mode == "decode":
-            mask = mask & self._near(state.previous).view(batch, -1, size)
+            mask = mask & self._near(state.previous).view(batch, share, size)
         if self.smoothing:
             raw = torch.sigmoid(energies) * mask
             weights = raw / raw.sum(-1, keepdim=True).clamp_min(torch.finfo(raw.dtype).tiny)
         else:
             weights = masked_softmax(energies, mask)
-        weights = weights.view(-1, size)
+        weights = weights.view(len(query), size)
         attended = Attended(mix(weights.unsqueeze(1), memory.values), weights.unsqueeze(1))
         return attended, LocationState(weights, state.total + weights)
 
@@ -110,9 +117,8 @@ class LocationAware(Attention):
             "both": (state.previous, state.total),
         }[self.convolve]
         half = self.kernel // 2
-        padded = nn.functional.pad(torch.cat([a.unsqueeze(1) for a in around], 1), (half, half))
-        windows = padded.unfold(2, self.kernel, 1).transpose(1, 2).flatten(2)
-        return self.location(windows.to(dtype) @ self.filters)
+        seen = torch.cat([windows(vector, half, half) for vector in around], -1)
+        return self.location(seen.to(dtype) @ self.filters)
 
     def _near(self, previous: Tensor) -> Tensor:
         """(N,S) True within ``window`` frames of the median of ``previous``; at first of 0."""

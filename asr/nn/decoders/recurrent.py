@@ -88,6 +88,9 @@ class Recurrent(Speller):
     def forward(
         self, encoded: Encoded, targets: Tensor, lengths: Tensor, *, sampling: float = 0.0
     ) -> Spelled:
+        # Teacher forcing while evaluating is what transcribing would do: nothing drawn, no noise.
+        # Here alone that choice becomes a mode, which is all that a mechanism knows of it.
+        mode: Mode = "train" if self.training else "decode"
         memory, state = self.start(encoded, targets.shape[0])
         tokens = self.from_token(self.dropout(self.embed(targets)))
         steps: list[Attended] = []
@@ -95,7 +98,7 @@ class Recurrent(Speller):
         for token in tokens.unbind(1):
             if sampling and steps:
                 token = self._sample(token, queries[-1], steps[-1].context, sampling)
-            attended, state = self._advance(token, memory, state, "train")
+            attended, state = self._advance(token, memory, state, mode)
             steps.append(attended)
             queries.append(state.hidden[:, -1])
         if not steps:

@@ -2,5 +2,6 @@
 
 from asr.nn.encoders.base import Encoder
 from asr.nn.encoders.conformer import Conformer
+from asr.nn.encoders.pyramidal import Pyramidal
 
-__all__ = ["Conformer", "Encoder"]
+__all__ = ["Conformer", "Encoder", "Pyramidal"]

@@ -28,21 +28,24 @@ class ConvolutionModule(nn.Module):
     """Gated pointwise, depthwise over time, pointwise (Gulati et al. 2020, sect. 2.2).
 
     Deviation: layer normalisation in place of batch normalisation, so that neither padding nor
-    batch-mates can change a result.
+    batch-mates can change a result. ``causal``: the kernel ends at its frame instead of being
+    centred on it.
     """
 
-    def __init__(self, dim: int, kernel: int) -> None:
+    def __init__(self, dim: int, kernel: int, *, causal: bool = False) -> None:
         super().__init__()
         self.norm = nn.LayerNorm(dim)
         self.expand = nn.Linear(dim, 2 * dim)
-        self.depthwise = nn.Conv1d(dim, dim, kernel, padding=kernel // 2, groups=dim)
+        padding = kernel - 1 if causal else kernel // 2
+        self.depthwise = nn.Conv1d(dim, dim, kernel, padding=padding, groups=dim)
         self.inner_norm = nn.LayerNorm(dim)
         self.output = nn.Linear(dim, dim)
 
     def forward(self, states: Tensor, mask: Tensor) -> Tensor:
         """states (B,S,C), mask (B,S,1) True on real frames -> (B,S,C)."""
         gated = nn.functional.glu(self.expand(self.norm(states)), -1) * mask
-        mixed = self.depthwise(gated.transpose(1, 2)).transpose(1, 2)
+        # Padded by as much on the right, a causal kernel gives more frames than there are.
+        mixed = self.depthwise(gated.transpose(1, 2))[..., : states.shape[1]].transpose(1, 2)
         return self.output(nn.functional.silu(self.inner_norm(mixed)))
 
 
@@ -56,7 +59,7 @@ class ConformerBlock(nn.Module):
         self.before = _feed_forward(dim, inner, dropout)
         self.attention_norm = nn.LayerNorm(dim)
         self.attention = attention
-        self.convolution = ConvolutionModule(dim, kernel)
+        self.convolution = ConvolutionModule(dim, kernel, causal=attention.mask.causal)
         self.after = _feed_forward(dim, inner, dropout)
         self.norm = nn.LayerNorm(dim)
         self.dropout = nn.Dropout(dropout)
@@ -76,6 +79,9 @@ class ConformerBlock(nn.Module):
 
 class Conformer(Encoder):
     """Relative-position self-attention listener.
+
+    With a causal mask its convolutions look back alone too. Subsampling needs no change: an encoder
+    frame never sees past the feature frames that it stands for.
 
     Args:
         input_dim: F.

@@ -1,39 +1,65 @@
 """Listener self-attention: a kind of position and a kind of mask, chosen apart.
 
-A position kind turns the queries and keys of every head into vectors whose plain dot product is
-the whole score, distance term included. So whatever the kind, torch's fused kernel does the rest
-and memory grows linearly with S; the matrix of a head exists only while it is inspected.
+Most position kinds turn the queries and keys of every head into vectors whose plain dot product is
+the whole score, distance term included, so torch's fused kernel does the rest. One that cannot
+says so by ``explicit`` and is computed in chunks of queries, again in the backward pass. Either
+way memory grows linearly with S; the matrix of a head exists only while it is inspected.
 """
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from typing import ClassVar
 
-import torch
 from torch import Tensor, nn
 
+from asr.nn.about import About
+from asr.nn.encoders.selfattention import kernels
 from asr.nn.masking import length_mask
 from asr.nn.registry import Component
 
 
 class Position(Component, family=True):
-    """How distance enters the score; takes ``(dim, heads, *, ...)``."""
+    """How distance enters the score; takes ``(dim, heads, *, ...)``.
+
+    Sets ``scale``, by which content scores are multiplied.
+    """
+
+    about: ClassVar[About]
+    #: whether :meth:`bias` or :meth:`recall` add what no dot product of vectors can say
+    explicit: ClassVar[bool] = False
+    scale: float
 
     def encode(self, states: Tensor) -> Tensor:
         """A change to the encoder's input, once before the first block: (B,S,C) -> (B,S,C)."""
         return states
 
-    @abstractmethod
     def forward(self, queries: Tensor, keys: Tensor) -> tuple[Tensor, Tensor]:
         """(B,A,S,D) each -> (B,A,S,D') each, whose dot product, unscaled, is the score."""
+        return queries * self.scale, keys
+
+    def bias(self, queries: Tensor, distances: Tensor) -> Tensor:
+        """queries (B,A,I,D') as made by forward, distances (I,J) = j - i -> (B,A,I,J)."""
+        raise NotImplementedError
+
+    def recall(self, weights: Tensor, distances: Tensor) -> Tensor:
+        """What distances add to the values: weights (B,A,I,J), distances (I,J) -> (B,A,I,D)."""
+        raise NotImplementedError
 
 
 class Mask(Component, family=True):
-    """Which glimpses may see which; takes ``(*, ...)``."""
+    """Which glimpses may see which; takes ``(*, ...)``.
 
-    @abstractmethod
-    def forward(self, size: int, device: torch.device) -> Tensor | None:
-        """(S,S) bool, True where row may look at column; None where everything may."""
+    ``before`` and ``after``: how many glimpses on either side are seen; None for all of them.
+    """
+
+    about: ClassVar[About]
+    before: int | None = None
+    after: int | None = None
+
+    @property
+    def causal(self) -> bool:
+        """Whether no glimpse sees a later one."""
+        return self.after == 0
 
 
 class SelfAttention(nn.Module):
@@ -61,20 +87,20 @@ class SelfAttention(nn.Module):
         queries, keys, values = split.permute(2, 0, 3, 1, 4)
         queries, keys = self.position(queries, keys)
         # An utterance of no frames looks at its own padding: no softmax may be empty.
-        allowed = (length_mask(lengths, size) | (lengths == 0).unsqueeze(1))[:, None, None, :]
-        pattern = self.mask(size, states.device)
-        if pattern is not None:
-            # So that padded rows of a narrow pattern find something too: themselves.
-            itself = torch.eye(size, dtype=torch.bool, device=states.device)
-            allowed = (allowed & pattern) | itself
-        mixed = nn.functional.scaled_dot_product_attention(
-            queries, keys, values, attn_mask=allowed, scale=1.0
-        )
+        real = length_mask(lengths, size) | (lengths == 0).unsqueeze(1)
+        reach = kernels.Reach(self.mask.before, self.mask.after)
+        if self.position.explicit:
+            mixed = kernels.explicit(queries, keys, values, real, reach, self.position)
+        else:
+            mixed = kernels.fused(queries, keys, values, real, reach)
         matrix = None
         if inspect:
-            scores = (queries.float() @ keys.float().transpose(-1, -2)).masked_fill(
-                ~allowed, float("-inf")
-            )
-            matrix = torch.softmax(scores, -1) * length_mask(lengths, size)[:, None, :, None]
+            everything = slice(0, size)
+            added = self.position.bias if self.position.explicit else None
+            matrix = kernels.matrix(queries, keys, real, reach, everything, everything, added)
+            matrix = matrix * length_mask(lengths, size)[:, None, :, None]
         mixed = mixed.transpose(1, 2).reshape(batch, size, dim)
         return self.output(mixed), matrix
+
+
+__all__ = ["Mask", "Position", "SelfAttention"]

@@ -7,6 +7,7 @@ import math
 import torch
 from torch import Tensor, nn
 
+from asr.nn.about import About
 from asr.nn.encoders.selfattention.base import Position
 
 
@@ -27,6 +28,11 @@ class Relative(Position):
     """
 
     name = "relative"
+    about = About(
+        "((q_i + u) · k_j + (q_i + v) · W r_{i-j}) / sqrt(D)",
+        "Dai et al. 2019, sect. 3.3",
+        looks_at="content+location",
+    )
     rates: Tensor
 
     def __init__(
