@@ -85,9 +85,16 @@ def add_parser(subparsers: Any) -> None:
 def run(args: argparse.Namespace) -> int:
     """Score and report; 1 when audio of the manifest could not be read, else 0."""
     _check_usage(args)
+    taken = {"MANIFEST": args.manifest, "--ref": args.ref, "--hyp": args.hyp, "--hyp2": args.hyp2}
     for flag in ("json", "html"):
         if (path := getattr(args, flag)) is not None:
             _check_writable(f"--{flag}", path)
+            for name, other in taken.items():
+                if other is not None and path.is_file() and path.resolve() == other.resolve():
+                    raise UsageError(f"--{flag} {path}: is {name} too; choose another file")
+            taken[f"--{flag}"] = path
+    if args.json is not None and args.html is not None and args.json == args.html:
+        raise UsageError(f"--html {args.html}: is --json too; choose another file")
 
     from asr.evaluation import calibration
     from asr.evaluation.table import render

@@ -33,7 +33,8 @@ def write(path: Path, parts: Iterable[str]) -> None:
     Raises InputError when the place cannot be written.
     """
     try:
-        if path.exists() and not path.is_file():  # /dev/stdout and its like are not replaced
+        # Links and devices (/dev/stdout is both) are written through, never replaced.
+        if path.is_symlink() or (path.exists() and not path.is_file()):
             with path.open("w", encoding="utf-8") as file:
                 file.writelines(parts)
             return

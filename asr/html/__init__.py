@@ -79,7 +79,13 @@ def digest(text: str) -> str:
 
 
 def write(path: Path, text: str) -> None:
-    """Write a page in one step, so that a reader never sees half of one. Raises OSError."""
+    """Write a page in one step, so that a reader never sees half of one. Raises OSError.
+
+    Links and devices are written through, never replaced.
+    """
+    if path.is_symlink() or (path.exists() and not path.is_file()):
+        path.write_text(text, encoding="utf-8", errors="backslashreplace")
+        return
     partial = path.with_name(f".{path.name}.partial")
     try:
         # A file name's bytes that are not text are shown as escapes.

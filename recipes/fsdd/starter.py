@@ -22,7 +22,9 @@ CARD = {
         "microphone, at telephone quality (8 kHz) or better",
     ],
     "cannot": [
-        'any other word: whatever is said, it writes digits; "oh" for zero too',
+        "sound that begins or ends within a quarter of a second of a word, as cut-out recordings "
+        "of single words do; several seconds of silence, near which it invents digits",
+        'any other word: whatever sounds, even noise, it writes digits or parts of them; "oh" for zero too',
         "accents and ages far from its training: five men recorded at home and free synthesisers",
         "several speakers at once, music, far microphones",
     ],

@@ -305,3 +305,23 @@ def test_outputs_are_checked_before_the_model_is_loaded(
 def test_empty_manifest(tmp_path: Path, capsys) -> None:
     (tmp_path / "m.jsonl").write_text("\n")
     assert "no utterance" in ran(["evaluate", str(tmp_path / "m.jsonl")], capsys, status=1)
+
+
+def test_reports_replace_no_link_and_no_input(tmp_path: Path) -> None:
+    for name, text in (("ref", "a\tone two\n"), ("hyp", "a\tone\n")):
+        (tmp_path / f"{name}.tsv").write_text(text)
+    scored = ["evaluate", "--ref", str(tmp_path / "ref.tsv"), "--hyp", str(tmp_path / "hyp.tsv")]
+    for flag in ("--json", "--html"):
+        target, link = tmp_path / "target", tmp_path / "link"
+        target.write_text("old")
+        link.symlink_to(target)
+        assert main([*scored, flag, str(link)]) == 0
+        assert link.is_symlink() and len(target.read_text()) > 100
+        link.unlink()
+        for taken in ("ref.tsv", "hyp.tsv"):
+            before = (tmp_path / taken).read_text()
+            assert main([*scored, flag, str(tmp_path / taken)]) == 2
+            assert (tmp_path / taken).read_text() == before
+    both = str(tmp_path / "new")
+    assert main([*scored, "--json", both, "--html", both]) == 2
+    assert not (tmp_path / "new").exists()
