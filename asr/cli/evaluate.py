@@ -90,11 +90,9 @@ def run(args: argparse.Namespace) -> int:
         if (path := getattr(args, flag)) is not None:
             _check_writable(f"--{flag}", path)
             for name, other in taken.items():
-                if other is not None and path.is_file() and path.resolve() == other.resolve():
+                if other is not None and path.resolve() == other.resolve():
                     raise UsageError(f"--{flag} {path}: is {name} too; choose another file")
             taken[f"--{flag}"] = path
-    if args.json is not None and args.html is not None and args.json == args.html:
-        raise UsageError(f"--html {args.html}: is --json too; choose another file")
 
     from asr.evaluation import calibration
     from asr.evaluation.table import render
