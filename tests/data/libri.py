@@ -101,8 +101,8 @@ class _Handler(BaseHTTPRequestHandler):
         if self.server.cuts:
             self.server.cuts -= 1
             content = content[: len(content) // 2]
+        self.server.sent += len(content)  # before the client can have it, and ask
         self.wfile.write(content)
-        self.server.sent += len(content)
 
     def log_message(self, *_: object) -> None: ...
 
