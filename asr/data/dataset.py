@@ -166,9 +166,11 @@ class ManifestDataset(Dataset[Example]):
             self.tokenizer,
         )
 
-    def batches(self, seconds: Seconds, *, seed: int | None = None) -> Batches:
+    def batches(
+        self, seconds: Seconds, *, seed: int | None = None, short_first: bool = False
+    ) -> Batches:
         """Itself in batches of at most ``seconds`` each, padding counted; see :class:`Batches`."""
-        return Batches(self, seconds, seed=seed)
+        return Batches(self, seconds, seed=seed, short_first=short_first)
 
 
 class Batches(Dataset[Batch]):
@@ -178,19 +180,26 @@ class Batches(Dataset[Batch]):
     With ``seed`` None they go from the longest utterances to the shortest. With a seed, epoch e has
     items e * len to (e + 1) * len - 1: utterances change their batch-mates, batches their order,
     and what the dataset's perturbation does to them from epoch to epoch, by seed and index alone,
-    and each utterance comes once in an epoch. ``seconds`` holds for the slowest pace that they may
-    get; without a seed nothing is perturbed. An utterance longer than ``seconds`` is a batch by
-    itself. InputError where there are none.
+    and each utterance comes once in an epoch. With ``short_first`` the batches of the first epoch
+    come from the shortest to the longest, which helps an alignment to form (SortaGrad of Amodei et
+    al. 2016, sect. 3.2). ``seconds`` holds for the slowest pace that they may get; without a seed
+    nothing is perturbed. An utterance longer than ``seconds`` is a batch by itself. InputError
+    where there are none.
     """
 
     def __init__(
-        self, dataset: ManifestDataset, seconds: Seconds, *, seed: int | None = None
+        self,
+        dataset: ManifestDataset,
+        seconds: Seconds,
+        *,
+        seed: int | None = None,
+        short_first: bool = False,
     ) -> None:
         if seconds <= 0:
             raise ValueError(f"seconds must be above 0, not {seconds}")
         if not len(dataset):
             raise InputError("the manifest has no utterances")
-        self.dataset, self.seed = dataset, seed
+        self.dataset, self.seed, self.short_first = dataset, seed, short_first
         plan = dataset.perturbation if seed is not None else None
         slowest = plan.slowest if plan else 1.0
         self._buckets = _buckets([u.duration / slowest for u in dataset.utterances], seconds)
@@ -224,7 +233,11 @@ class Batches(Dataset[Batch]):
         for bucket, size in self._buckets:
             order = bucket if rng is None else rng.permutation(bucket).tolist()
             batches += [order[start : start + size] for start in range(0, len(order), size)]
-        return batches if rng is None else [batches[i] for i in rng.permutation(len(batches))]
+        if rng is None:
+            return batches
+        if self.short_first and epoch == 0:
+            return batches[::-1]  # the buckets go from the longest to the shortest
+        return [batches[i] for i in rng.permutation(len(batches))]
 
 
 def _buckets(durations: Sequence[Seconds], seconds: Seconds) -> list[tuple[list[int], int]]:

@@ -222,6 +222,7 @@ class ManifestData(SpeechData):
             those with a character that the tokenizer lacks are named on standard error and left
             out.
         perturbation: of pace and sound, drawn anew for each utterance in each epoch.
+        short_first: the first epoch goes from short utterances to long ones.
         batch_seconds: padded seconds of a batch, which is what bounds memory.
         workers: processes that make batches beside the training process.
     """
@@ -239,6 +240,7 @@ class ManifestData(SpeechData):
         shortest: Seconds = 0.1,
         longest: Seconds = 30.0,
         perturbation: Perturbation | None = None,
+        short_first: bool = False,
         batch_seconds: Seconds = 120.0,
         workers: int = 1,
         seed: int = 1,
@@ -257,6 +259,7 @@ class ManifestData(SpeechData):
         self.normaliser = normaliser
         self.shortest, self.longest = shortest, longest
         self.perturbation = perturbation
+        self.short_first = short_first
         self.utterances = [u for path in self.train_paths for u in manifest.read(path)]
         self.tokenizer = self._tokenizer(tokenizer, vocabulary_size)
         self.rejected: list[Rejected] = []
@@ -307,7 +310,9 @@ class ManifestData(SpeechData):
             perturbation=self.perturbation,
             seed=self.seed,
         )
-        batches = dataset.batches(self.batch_seconds, seed=self.seed)
+        batches = dataset.batches(
+            self.batch_seconds, seed=self.seed, short_first=self.short_first
+        )
         return self._loader(batches, Consecutive(len(batches), lambda: self.position))
 
     def describe(self) -> dict[str, Any]:

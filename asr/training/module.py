@@ -25,7 +25,7 @@ from asr.training import losses, schedules
 from asr.training.folder import RUN_KEY
 from asr.training.randomness import reseed
 from asr.training.validation import Decoded, alignment_warning, decode, summarise
-from asr.types import Batch, Seconds
+from asr.types import Batch, Encoded, Seconds
 
 AttentionFactory = Callable[[int, int], Attention]
 
@@ -148,13 +148,20 @@ class LASModule(LightningModule):
 
     # -- one step
 
-    def losses(self, batch: Batch, progress: float) -> dict[str, Tensor]:
-        """Each part of the loss by name, and their weighted sum as ``loss``; scalars."""
-        encoded = self.model.encode(
-            batch.waves, batch.wave_lengths, augment=self.augment if self.training else None
-        )
+    def losses(
+        self, batch: Batch, progress: float, encoded: Encoded | None = None
+    ) -> dict[str, Tensor]:
+        """Each part of the loss by name, and their weighted sum as ``loss``; scalars.
+
+        ``encoded`` is the batch as the listener hears it, where that is known already.
+        """
+        if encoded is None:
+            augment = self.augment if self.training else None
+            encoded = self.model.encode(batch.waves, batch.wave_lengths, augment=augment)
         inputs, outputs, mask = losses.teacher(batch.targets, batch.target_lengths)
-        sampling = self.scheduled_sampling * schedules.fade_in(progress, self.sampling_share)
+        sampling = 0.0
+        if self.training:
+            sampling = self.scheduled_sampling * schedules.fade_in(progress, self.sampling_share)
         spelled = self.model.speller(encoded, inputs, batch.target_lengths + 1, sampling=sampling)
 
         parts = {
@@ -299,7 +306,11 @@ class LASModule(LightningModule):
         self.decoded = []
 
     def validation_step(self, batch: Batch, batch_idx: int) -> None:
-        self.decoded += decode(self.model, self.tokenizer, batch)
+        encoded = self.model.encode(batch.waves, batch.wave_lengths)
+        self.decoded += decode(self.model, self.tokenizer, batch, encoded)
+        # Beside the error rates, which are free-running: the loss that training minimises.
+        parts = self.losses(batch, 1.0, encoded)
+        self.log("val/loss", parts["loss"], batch_size=len(batch.ids))
 
     def on_validation_epoch_end(self) -> None:
         self.metrics = summarise(self.decoded)

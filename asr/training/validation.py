@@ -13,7 +13,7 @@ from asr.inspection.records import record_of
 from asr.nn.las import LAS
 from asr.search import greedy
 from asr.text import Tokenizer
-from asr.types import AttentionRecord, Batch, Hypothesis
+from asr.types import AttentionRecord, Batch, Encoded, Hypothesis
 
 #: attention figures that are logged, of those :func:`asr.inspection.diagnostics.measure` gives
 HEALTH = ("relative_entropy", "monotonicity", "coverage")
@@ -29,9 +29,8 @@ class Decoded(NamedTuple):
 
 
 @torch.no_grad()
-def decode(model: LAS, tokenizer: Tokenizer, batch: Batch) -> list[Decoded]:
+def decode(model: LAS, tokenizer: Tokenizer, batch: Batch, encoded: Encoded) -> list[Decoded]:
     """Greedy transcripts of a batch, each with the attention that wrote it."""
-    encoded = model.encode(batch.waves, batch.wave_lengths)
     return decoded(model, tokenizer, batch, greedy(model, encoded))
 
 

@@ -53,6 +53,19 @@ def test_an_epoch_depends_on_seed_and_number_alone(many: ManifestDataset) -> Non
     assert [different.members(i) for i in range(n)] != whole[:n]
 
 
+def test_short_ones_first_for_one_epoch(many: ManifestDataset) -> None:
+    batches = many.batches(100.0, seed=3, short_first=True)
+    n = len(batches)
+    lengths = [padded(batches, i) / len(batches.members(i)) for i in range(2 * n)]
+    assert all(lengths[i] <= 1.15 * min(lengths[i:n]) for i in range(n))  # but for a bucket's own
+    assert lengths[n] > min(lengths[n:])
+    assert sorted(m for i in range(n) for m in batches.members(i)) == list(range(400))
+    usual = many.batches(100.0, seed=3)
+    assert [usual.members(i) for i in range(n, 2 * n)] == [
+        batches.members(i) for i in range(n, 2 * n)
+    ]
+
+
 def test_without_a_seed_the_longest_come_first(many: ManifestDataset) -> None:
     batches = many.batches(100.0)
     order = [m for i in range(len(batches)) for m in batches.members(i)]

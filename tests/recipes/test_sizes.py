@@ -26,6 +26,7 @@ RUNS = {
     "librispeech-10min": ("small", 0),
     "librispeech-1h": ("small", 0),
     "librispeech-10h": ("small", 150),
+    "librispeech-cpu": ("small", 0),
     "librispeech-mini": ("small", 150),
     "librispeech-100": ("medium", 1000),
     "librispeech-460": ("medium", 1000),
