@@ -310,9 +310,7 @@ class ManifestData(SpeechData):
             perturbation=self.perturbation,
             seed=self.seed,
         )
-        batches = dataset.batches(
-            self.batch_seconds, seed=self.seed, short_first=self.short_first
-        )
+        batches = dataset.batches(self.batch_seconds, seed=self.seed, short_first=self.short_first)
         return self._loader(batches, Consecutive(len(batches), lambda: self.position))
 
     def describe(self) -> dict[str, Any]:

@@ -60,7 +60,13 @@ def test_one_step_in_every_precision(corpus: Path, tmp_path: Path, precision: st
     trainer.fit(module, datamodule=data)
     assert module.non_finite == 0
     logged = trainer.callback_metrics
-    assert {"train/loss", "train/ctc", "train/guided_attention", "val/loss", "val/wer"} <= logged.keys()
+    assert {
+        "train/loss",
+        "train/ctc",
+        "train/guided_attention",
+        "val/loss",
+        "val/wer",
+    } <= logged.keys()
     assert all(torch.isfinite(value) for value in logged.values())
     after = [p.float() for p in module.parameters()]
     assert any(not torch.equal(a, b) for a, b in zip(before, after, strict=True))
