@@ -5,22 +5,16 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from asr.cli import writers
+from asr.cli import exports, writers
 from asr.cli.inputs import Input, expand, name_outputs
-from asr.cli.options import UsageError, add_decoding_flags, add_model_flags, transcriber_from
-from asr.errors import InputError
-
-if TYPE_CHECKING:
-    from asr.inference.transcriber import Transcriber
-    from asr.inspection.page import Entry
-    from asr.types import Transcript, Waveform
-
-EXPORTS = ("npz", "png", "svg")
+from asr.cli.options import UsageError, add_decoding_flags, add_model_flags, one_line
+from asr.cli.outputs import POLICIES, Outputs, probe
+from asr.cli.shown import Shown
+from asr.inspection.contents import Contents, contents
 
 
 def add_parser(subparsers: argparse._SubParsersAction) -> argparse.ArgumentParser:
@@ -56,12 +50,12 @@ def add_parser(subparsers: argparse._SubParsersAction) -> argparse.ArgumentParse
     )  # fmt: skip
     output.add_argument(
         "--export", type=_exports, default=(), metavar="F,...",
-        help=f"also write any of {','.join(EXPORTS)} for every input, into the page's folder",
+        help=f"also write any of {','.join(exports.FORMS)} for every input, into the page's folder",
     )  # fmt: skip
     output.add_argument(
-        "--on-exists", choices=("error", "skip", "overwrite"), default="error",
-        help="what to do where these files are there already; skip does nothing when all of them "
-        "are (default: error, before anything is transcribed)",
+        "--on-exists", choices=POLICIES, default="error",
+        help="what to do where any of these files is there already; skip leaves those as they are "
+        "and makes the others (default: error, before anything is transcribed)",
     )  # fmt: skip
     parser.add_argument_group("reading").add_argument(
         "--recursive", action=argparse.BooleanOptionalAction, default=False,
@@ -75,137 +69,95 @@ def add_parser(subparsers: argparse._SubParsersAction) -> argparse.ArgumentParse
 
 def _exports(text: str) -> tuple[str, ...]:
     asked = tuple(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))
-    wrong = [part for part in asked if part not in EXPORTS]
+    wrong = [part for part in asked if part not in exports.FORMS]
     if wrong or not asked:
         raise argparse.ArgumentTypeError(
-            f"{','.join(wrong) or 'nothing'} is not among {', '.join(EXPORTS)}"
+            f"{','.join(wrong) or 'nothing'} is not among {', '.join(exports.FORMS)}"
         )
     return asked
 
 
 def run(args: argparse.Namespace) -> int:
     """Write the page; exit status 0, or 1 when some inputs failed. Raises UsageError."""
-    if args.output.is_dir():
-        raise UsageError(f"{args.output}: is a folder; name a file, as {args.output}/report.html")
+    mode = _checked_mode(args)
     expanded = expand(args.inputs, recursive=args.recursive)
     inputs = name_outputs(expanded.inputs)
+    total = len(inputs) + len(expanded.errors)
     if args.text is not None:
-        if len(inputs) + len(expanded.errors) != 1:
+        if total != 1:
             raise UsageError(
                 f"--text: belongs to one input, and there are {len(inputs)}; "
                 "a manifest can hold a text for each"
             )
         inputs = [replace(each, text=args.text) for each in inputs]
-    for error in expanded.errors:
-        print("asr: error:", error, file=sys.stderr)
-    writers.probe_folder(args.output.parent)
-    if inputs and _done(args, inputs):
-        print(f"asr: {args.output}: there already, skipped", file=sys.stderr)
-        inputs = []
-    work = _Work(args, failed=len(expanded.errors))
-    if inputs:
-        work.write(inputs)
-    if work.failed:
-        total = len(expanded.inputs) + len(expanded.errors)
-        print(f"asr: {work.failed} of {total} inputs failed", file=sys.stderr)
-    return 1 if work.failed else 0
-
-
-def _done(args: argparse.Namespace, inputs: Sequence[Input]) -> bool:
-    """Whether there is nothing to do. Raises UsageError where --on-exists forbids to go on."""
-    if args.on_exists == "overwrite":
-        return False
-    folder = args.output.parent
-    paths = [args.output]
-    paths += [writers.target(folder, each.name, form) for each in inputs for form in args.export]
-    there = [path for path in paths if os.path.lexists(path)]
-    if there and args.on_exists == "error":
-        more = f" and {len(there) - 1} more" if len(there) > 1 else ""
+    if mode == "forced" and inputs and not any(each.text.strip() for each in inputs):
         raise UsageError(
-            f"{there[0]}{more}: there already; --on-exists skip or overwrite says what to do"
+            "--mode forced: there is no text to force; give --text, or a manifest with texts"
         )
-    return len(there) == len(paths)
+    outputs = _planned(args, inputs)
+    for error in expanded.errors:
+        print("asr: error:", one_line(error), file=sys.stderr)
+    shown = Shown(args, mode, outputs, failed=len(expanded.errors))
+    report = contents(args.output)
+    page = not (args.on_exists == "skip" and _is_there(args.output, report))
+    if inputs and not page:
+        print(f"asr: {args.output}: there already, skipped", file=sys.stderr)
+        inputs = [each for each in inputs if not _done(each, shown.exports, report)]
+    if inputs:
+        shown.write(inputs, page=page)
+    if shown.failed:
+        print(f"asr: {shown.failed} of {total} inputs failed", file=sys.stderr)
+    return 1 if shown.failed else 0
 
 
-@dataclass
-class _Work:
-    """What has been asked for, and how many inputs have failed so far."""
-
-    args: argparse.Namespace
-    failed: int = 0
-
-    def write(self, inputs: Sequence[Input]) -> None:
-        """Write the page, one input after another, and its exports; print the pages' paths."""
-        from itertools import chain
-
-        from asr.inspection import page
-
-        entries = self.entries(inputs, transcriber_from(self.args))
-        first = next(entries, None)
-        if first is None:
-            return  # every input has failed: a page would have nothing to show
-        title = "Attention" if len(inputs) > 1 else f"Attention: {inputs[0].id}"
-        for path in page.write(chain([first], entries), self.args.output, title=title):
-            print(path, flush=True)
-
-    def entries(self, inputs: Sequence[Input], transcriber: Transcriber) -> Iterator[Entry]:
-        """What there is to show of each input; those that fail are named on standard error."""
-        from asr.cli.stream import read_waves
-        from asr.inspection.page import Entry
-        from asr.inspection.records import by_piece
-
-        for each in inputs:
-            try:
-                wave = read_waves(each, transcriber.sample_rate, "mix")[0]
-                transcript = self.transcript(each, wave, transcriber)
-                pieces = by_piece(transcript)
-                self.export(each, pieces, wave)
-            except (InputError, RuntimeError, MemoryError) as error:  # torch's are RuntimeErrors
-                message = " ".join(str(error).split()) or type(error).__name__
-                named = message.startswith(each.shown)
-                line = message if named else f"{each.shown}: {message}"
-                print("asr: error:", line, file=sys.stderr)
-                self.failed += 1
-                continue
-            for piece in pieces:
-                yield Entry(piece, wave, each.text)
-
-    def transcript(self, each: Input, wave: Waveform, transcriber: Transcriber) -> Transcript:
-        if (self.args.mode or ("free" if self.args.text is None else "forced")) == "free":
-            return transcriber([wave], record=True)[0]
-        if not each.text.strip():
-            raise InputError(
-                f"{each.shown}: there is no text to force; give --text, or a manifest with texts"
-            )
-        return transcriber.force([wave], [each.text])[0]
-
-    def export(self, each: Input, pieces: Sequence[Transcript], wave: Waveform) -> None:
-        """Write the --export files of an input. Raises InputError for one that cannot be."""
-        for form in self.args.export:
-            for number, piece in enumerate(pieces, 1):
-                name = each.name if number == 1 else f"{each.name}-{number}"
-                path = writers.target(self.args.output.parent, name, form)
-                try:
-                    path.parent.mkdir(parents=True, exist_ok=True)
-                    _export(piece, wave, path)
-                except OSError as error:
-                    raise InputError(f"{path}: cannot be written ({error.strerror})") from error
+def _checked_mode(args: argparse.Namespace) -> str:
+    """``free`` or ``forced``. Raises UsageError for flags that do not go together."""
+    if args.output.is_dir():
+        raise UsageError(f"{args.output}: is a folder; name a file, as {args.output}/report.html")
+    if args.text is not None and not args.text.strip():
+        raise UsageError("--text: is empty; it is to say what is spoken")
+    mode = args.mode or ("free" if args.text is None else "forced")
+    decoding = argparse.ArgumentParser(add_help=False)
+    add_decoding_flags(decoding)
+    idle = [
+        action.option_strings[-1]
+        for action in decoding._actions
+        if getattr(args, action.dest) != action.default
+    ]
+    if mode == "forced" and idle:
+        raise UsageError(f"{', '.join(idle)}: nothing is searched for where the text is forced")
+    return mode
 
 
-def _export(piece: Transcript, wave: Waveform, path: Path) -> None:
-    from asr.inspection import figures, records
-    from asr.inspection.diagnostics import measure
-    from asr.inspection.spectrogram import spectrogram_of
+def _planned(args: argparse.Namespace, inputs: Sequence[Input]) -> Outputs:
+    """The files that will be written, as far as they are known. Raises UsageError."""
+    outputs = Outputs(args.on_exists)
+    for argument in args.inputs:
+        if (path := Path(argument.removeprefix("@"))).is_file():
+            outputs.reads(path, "an input")
+    for each in inputs:
+        if each.path is not None:
+            outputs.reads(each.path, "an input")
+    if args.model is not None:
+        outputs.reads(args.model, "the model")
+    wanted = [(args.output, "the page")]
+    asked = exports.Exports(args.output.parent, args.export, outputs)
+    for each in inputs:
+        wanted += asked.wanted(each.name)
+    outputs.plan(wanted)
+    if inputs:
+        for folder in dict.fromkeys(path.parent for path, _ in wanted):
+            writers.probe_folder(folder)
+        probe(args.output, str(args.output))
+    return outputs
 
-    if piece.record is None:
-        return  # nothing was heard: there is no attention to write
-    if path.suffix == ".npz":
-        records.save(piece.record, path)
-        return
-    figure = figures.draw(
-        piece.record,
-        spectrogram_of(records.sound_of(piece.record, wave)),
-        words=piece.words,
-        measures=piece.attention or measure(piece.record),
-    )
-    figures.save(figure, path)
+
+def _is_there(page: Path, report: Contents | None) -> bool:
+    """Whether a page is there, and if it is a report of ours, all pages that go on from it."""
+    return os.path.lexists(page) if report is None else report.whole
+
+
+def _done(each: Input, asked: exports.Exports, report: Contents | None) -> bool:
+    """Whether all files of an input are there, as many as the report that is there tells of."""
+    pieces = 1 if report is None else report.pieces.get(each.name, 1)
+    return all(os.path.lexists(path) for path, _ in asked.wanted(each.name, pieces))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import matplotlib as mpl
 from matplotlib.axes import Axes
@@ -125,11 +125,12 @@ def draw_small(record: AttentionRecord, spectrogram: Spectrogram | None = None) 
     return figure
 
 
-def save(figure: Figure, path: str | Path) -> None:
-    """Write a .png or .svg (whatever the suffix says); equal figures give equal files."""
-    metadata: dict[str, Any] = {"Date": None} if str(path).endswith(".svg") else {"Software": None}
+def save(figure: Figure, file: str | Path | BinaryIO, form: str = "") -> None:
+    """Write a png or svg, ``form`` or what the suffix says; equal figures give equal files."""
+    form = form or Path(str(file)).suffix.removeprefix(".")
+    metadata: dict[str, Any] = {"Date": None} if form == "svg" else {"Software": None}
     with mpl.rc_context(_STYLE):
-        figure.savefig(path, metadata=metadata)
+        figure.savefig(file, format=form, metadata=metadata)
 
 
 def _draw_sound(axes: Axes, record: AttentionRecord, spectrogram: Spectrogram) -> None:

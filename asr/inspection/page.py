@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import base64
 import io
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -36,12 +36,15 @@ class Entry:
 
     ``transcript`` has its ``record`` (see :func:`asr.inspection.records.by_piece`) unless it is
     empty; ``wave`` is the sound, of which the record's part is taken. ``reference`` is shown
-    beside the text, where there is one.
+    beside the text, where there is one. ``name`` and ``piece`` (from 1; 0 where nothing was heard)
+    are not shown: :func:`asr.inspection.contents.contents` reads them.
     """
 
     transcript: Transcript
     wave: Waveform
     reference: str = ""
+    name: str = ""
+    piece: int = 1
 
 
 def render(
@@ -57,12 +60,14 @@ def write(
     *,
     title: str = "Attention",
     limit: int = PAGE_LIMIT,
+    reserve: Callable[[Path], object] = lambda page: None,
 ) -> list[Path]:
     """Write ``report.html``, and ``report-2.html`` ... where one page would pass ``limit`` bytes.
 
     Neighbouring pages are linked. Entries are taken one at a time and a page is written as soon as
     it is full, each in one step, so that a reader never sees half of one. A recording that passes
-    the limit alone gets a page of its own.
+    the limit alone gets a page of its own. ``reserve`` is told of every page but the first before
+    the one that links to it is written, and may raise.
 
     Returns:
         The pages, in order. There is one, which says so, even where there was nothing to show.
@@ -91,6 +96,7 @@ def write(
         fragment = _fragment(entry)
         bytes_ = len(fragment.encode(errors="replace"))
         if waiting and size + bytes_ > limit - _overhead():
+            reserve(name(len(pages) + 2))
             flush(more=True)
             size = 0
         waiting.append(fragment)
@@ -126,6 +132,8 @@ def _fragment(entry: Entry) -> str:
             transcript=transcript,
             record=record,
             reference=entry.reference,
+            name=entry.name,
+            piece=entry.piece,
             sound=_sound(wave),
             data=_data(record, transcript, wave),
             measures=[

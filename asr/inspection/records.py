@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal
 
 import numpy as np
 import torch
@@ -149,7 +149,7 @@ def sound_of(record: AttentionRecord, wave: Waveform) -> Waveform:
     return replace(wave, samples=wave.samples[first : first + length])
 
 
-def save(record: AttentionRecord, path: str | Path) -> None:
+def save(record: AttentionRecord, file: str | Path | BinaryIO) -> None:
     """Write a record as a compressed ``.npz`` of plain arrays, which numpy reads without pickle.
 
     ``weights`` (U,A,S), ``tokens`` (U,), ``id``, ``mode``, and in seconds ``start``,
@@ -167,5 +167,8 @@ def save(record: AttentionRecord, path: str | Path) -> None:
     for group in ("terms", "listener"):
         for name, tensor in getattr(record, group).items():
             arrays[f"{group}/{name}"] = tensor.float().numpy()
-    with open(path, "wb") as file:
+    if isinstance(file, str | Path):  # by itself numpy would add a suffix that is not there
+        with open(file, "wb") as opened:
+            np.savez_compressed(opened, **arrays)
+    else:
         np.savez_compressed(file, **arrays)

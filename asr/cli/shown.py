@@ -1,0 +1,105 @@
+"""What `asr inspect` shows: from inputs to the entries of its page, and their exports."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from asr.cli.exports import Exports
+from asr.cli.inputs import Input
+from asr.cli.options import one_line, transcriber_from
+from asr.cli.outputs import Outputs
+from asr.errors import InputError
+from asr.inspection.contents import continues
+
+if TYPE_CHECKING:
+    from asr.inference.transcriber import Transcriber
+    from asr.inspection.page import Entry
+    from asr.types import Transcript, Waveform
+
+_log = logging.getLogger(__name__)
+
+
+class Shown:
+    """What has been asked for, and how many inputs have failed so far."""
+
+    def __init__(self, args: argparse.Namespace, mode: str, outputs: Outputs, failed: int) -> None:
+        self.args, self.mode, self.outputs = args, mode, outputs
+        self.exports = Exports(args.output.parent, args.export, outputs)
+        self.failed = failed
+
+    def write(self, inputs: Sequence[Input], *, page: bool) -> None:
+        """Write the exports, input by input, and the page unless that is to stay as it is.
+
+        Prints the pages' paths.
+        """
+        from itertools import chain
+
+        from asr.inspection import page as pages
+
+        def reserve(path: Path) -> None:
+            own = self.args.on_exists == "skip" and continues(path, self.args.output)
+            if not own and not self.outputs.open_to(path, "the page's continuation"):
+                raise InputError(f"{path}: there already, and the page would go on there")
+
+        entries = self.entries(inputs, transcriber_from(self.args))
+        if not page:
+            for _ in entries:
+                pass
+            return
+        first = next(entries, None)
+        if first is None:
+            return  # every input has failed: a page would have nothing to show
+        title = "Attention" if len(inputs) > 1 else f"Attention: {inputs[0].id}"
+        shown = chain([first], entries)
+        for path in pages.write(shown, self.args.output, title=title, reserve=reserve):
+            print(path, flush=True)
+
+    def entries(self, inputs: Sequence[Input], transcriber: Transcriber) -> Iterator[Entry]:
+        """What there is to show of each input; those that fail are named on standard error."""
+        for each in inputs:
+            problems: list[Exception] = []
+            try:
+                yield from self.entries_of(each, transcriber, problems)
+            except (InputError, RuntimeError, MemoryError) as error:  # torch's are RuntimeErrors
+                problems.append(error)
+            for problem in problems:
+                message = str(problem) or type(problem).__name__
+                line = message if message.startswith(each.shown) else f"{each.shown}: {message}"
+                print("asr: error:", one_line(line), file=sys.stderr)
+            self.failed += bool(problems)
+
+    def entries_of(
+        self, each: Input, transcriber: Transcriber, problems: list[Exception]
+    ) -> Iterator[Entry]:
+        """Of one input; what could not be exported is added to ``problems``."""
+        from asr.cli.stream import read_waves
+        from asr.inspection.page import Entry
+        from asr.inspection.records import by_piece
+
+        wave = read_waves(each, transcriber.sample_rate, "mix")[0]
+        transcript = self.transcript(each, wave, transcriber)
+        pieces = by_piece(transcript)
+        self.exports.write(
+            each.name,
+            pieces,
+            wave,
+            fail=problems.append,
+            warn=lambda message: _log.warning("%s: %s", each.shown, message),
+        )
+        for number, piece in enumerate(pieces, 1):
+            number = 0 if piece.record is None else number
+            yield Entry(piece, wave, each.text, each.name, number)
+
+    def transcript(self, each: Input, wave: Waveform, transcriber: Transcriber) -> Transcript:
+        if self.mode == "free":
+            return transcriber([wave], record=True)[0]
+        if not each.text.strip():
+            raise InputError(
+                f"{each.shown}: there is no text to force; give --text, or a manifest with texts"
+            )
+        return transcriber.force([wave], [each.text])[0]
