@@ -19,7 +19,7 @@ from asr.inspection.contents import continues
 if TYPE_CHECKING:
     from asr.inference.transcriber import Transcriber
     from asr.inspection.page import Entry
-    from asr.types import Transcript, Waveform
+    from asr.types import Transcript, TranscriptWarning, Waveform
 
 _log = logging.getLogger(__name__)
 
@@ -83,6 +83,8 @@ class Shown:
 
         wave = read_waves(each, transcriber.sample_rate, "mix")[0]
         transcript = self.transcript(each, wave, transcriber)
+        for warning in transcript.warnings:
+            _log.warning("%s: %s%s", each.shown, warning.message, _span(warning))
         pieces = by_piece(transcript)
         self.exports.write(
             each.name,
@@ -103,3 +105,9 @@ class Shown:
                 f"{each.shown}: there is no text to force; give --text, or a manifest with texts"
             )
         return transcriber.force([wave], [each.text])[0]
+
+
+def _span(warning: TranscriptWarning) -> str:
+    if warning.start is None or warning.end is None:
+        return ""
+    return f" ({warning.start:.2f} to {warning.end:.2f} s)"

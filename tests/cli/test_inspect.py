@@ -98,9 +98,26 @@ def test_no_page_where_everything_failed(ask, sounds):
 def test_sound_with_nothing_to_hear(ask, sounds):
     soundfile.write(sounds / "none.wav", np.zeros(0), 16000)
     soundfile.write(sounds / "silent.wav", np.zeros(8000), 16000)
-    status, _, err = ask(sounds / "none.wav", sounds / "silent.wav", "--export", "npz,png")
+    asked = [sounds / "none.wav", sounds / "silent.wav"]
+    status, _, err = ask(*asked, "--export", "npz,png")
     assert status == 0, err
     assert shown("report.html") == ["none", "silent"]
+    assert [path.name for path in Path().iterdir()] == ["report.html"]
+    unwritten = "nothing was heard, so there is no attention to write as npz, png"
+    assert err.splitlines()[1:] == [
+        f"asr: warning: {asked[0]}: there are no samples (0.00 to 0.00 s)",
+        f"asr: warning: {asked[0]}: {unwritten}",
+        f"asr: warning: {asked[1]}: there is only silence (0.00 to 0.50 s)",
+        f"asr: warning: {asked[1]}: {unwritten}",
+    ]
+    assert "there is only silence (0.00–0.50 s)" in " ".join(shown("report.html", "p"))
+    assert ask(*asked, "--on-exists", "overwrite", "--quiet")[2] == ""
+
+
+def test_what_there_is_to_be_wary_of_goes_to_standard_error_too(ask, sounds):
+    _, _, err = ask(sounds / "one.wav", "--text", "a zebra")
+    assert f"asr: warning: {sounds / 'one.wav'}: the model cannot write" in err
+    assert any("the model cannot write" in text for text in shown("report.html", "p"))
 
 
 def test_long_sound_is_shown_in_pieces(ask, sounds):
