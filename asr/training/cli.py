@@ -108,13 +108,17 @@ class TrainCLI(LightningCLI):
         )
         for key in ("config", "resume"):
             self.used.pop(key, None)
-        path = Path(config.runs) / config.name
         if config.resume:
             self.checkpoint = checkpoint_of(Path(config.resume))
             _check_same(
                 load_checkpoint(self.checkpoint)[RUN_KEY]["config"], self.used, self.checkpoint
             )
-        self.folder = RunFolder(path, resuming=bool(config.resume))
+        self.folder = RunFolder(Path(config.runs) / config.name)
+        own = self.checkpoint is not None and (
+            self.folder.path.resolve() in self.checkpoint.resolve().parents
+        )
+        if not own:
+            self.folder.refuse_another()
         if config.threads:
             torch.set_num_threads(config.threads)
 
@@ -234,17 +238,13 @@ def _train(cli: TrainCLI) -> int:
     except SystemExit:
         # Lightning turns an interrupt into its own exit status.
         if trainer.state.status == TrainerStatus.INTERRUPTED:
-            print(f"interrupted; go on with --resume={cli.folder.path}", file=sys.stderr)
+            kept = cli.folder.last.is_file()
+            how = f"; go on with --resume={cli.folder.path}" if kept else " before any checkpoint"
+            print(f"interrupted{how}", file=sys.stderr)
             return 130
         raise
-    if cli.config.trainer.fast_dev_run:
-        return 0
-    best = cli.folder.checkpoints / "best.ckpt"
-    if not best.is_file():
-        raise TrainingStopped("the run ended before its first validation; there is nothing to keep")
     report = finish(
         cli.folder,
-        best,
         cli.datamodule,
         device=trainer.strategy.root_device,
         facts={

@@ -28,23 +28,36 @@ RUN_KEY = "asr_run"
 
 class RunFolder:
     """Where a run keeps everything: ``config.yaml``, ``checkpoints/``, ``tensorboard/``,
-    ``log.jsonl``; and once it is finished ``bundle/`` and ``report.json``.
+    ``log.jsonl``; and once it is finished ``bundle/`` and ``report.json``."""
 
-    Raises InputError where another run is there already and this one does not resume it.
-    """
-
-    def __init__(self, path: Path, *, resuming: bool) -> None:
-        if not resuming and path.exists() and (not path.is_dir() or any(path.iterdir())):
-            raise InputError(
-                f"{path}: a run is there already; resume it with --resume={path}, "
-                "or choose another --name"
-            )
+    def __init__(self, path: Path) -> None:
         self.path = path
         self.config = path / "config.yaml"
         self.checkpoints = path / "checkpoints"
+        self.best = self.checkpoints / "best.ckpt"
+        self.last = self.checkpoints / "last.ckpt"
         self.log = path / "log.jsonl"
         self.bundle = path / "bundle"
         self.report = path / "report.json"
+
+    @property
+    def chosen(self) -> Path:
+        """The checkpoint that a bundle is made of: the best, or the last where none was validated.
+
+        Raises InputError where there is neither.
+        """
+        for path in (self.best, self.last):
+            if path.is_file():
+                return path
+        raise InputError(f"{self.path}: no checkpoints/{self.best.name} in it; not a run's folder?")
+
+    def refuse_another(self) -> None:
+        """InputError where something is there already: a run begins in a folder of its own."""
+        if self.path.exists() and (not self.path.is_dir() or any(self.path.iterdir())):
+            remedy = f"resume it with --resume={self.path}" if self.last.is_file() else "delete it"
+            raise InputError(
+                f"{self.path}: a run is there already; {remedy}, or choose another --name"
+            )
 
     def make(self) -> None:
         """Create it, or say in one line why that cannot be."""
@@ -56,7 +69,7 @@ class RunFolder:
 
 def checkpoint_of(path: Path) -> Path:
     """The checkpoint that ``--resume`` means: a file, or a run folder's newest."""
-    found = path / "checkpoints" / "last.ckpt" if path.is_dir() else path
+    found = RunFolder(path).last if path.is_dir() else path
     if not found.is_file():
         raise InputError(f"{found}: no such checkpoint; give one, or the folder of a run")
     return found
@@ -150,14 +163,13 @@ def _figures(references: Mapping[str, str], hypotheses: Mapping[str, str]) -> di
 
 def finish(
     folder: RunFolder,
-    best: Path,
     data: SpeechData,
     *,
     device: torch.device,
     facts: Mapping[str, Any],
 ) -> dict[str, Any]:
     """Evaluate the chosen checkpoint, write ``bundle/`` and ``report.json``; the report."""
-    chosen = bundle.from_checkpoint(best)
+    chosen = bundle.from_checkpoint(folder.chosen)
     shift = onset_shift(Transcriber(chosen, device=str(device)), data)
     chosen = replace(chosen, settings=replace(chosen.settings, onset_shift=shift))
     transcriber = Transcriber(chosen, device=str(device))

@@ -138,6 +138,8 @@ class LASModule(LightningModule):
         self.decoded: list[Decoded] = []
         self.metrics: dict[str, float] = {}
         self.non_finite = 0
+        #: whether the run is at its last step
+        self.ending = False
         self._non_finite_in_a_row = 0
         self._infeasible: Tensor | None = None
         self._loss: Tensor | None = None
@@ -261,6 +263,23 @@ class LASModule(LightningModule):
         )
         for group in self.trainer.optimizers[0].param_groups:
             group["lr"] = self.learning_rate * factor
+
+    def on_train_batch_end(self, outputs: Any, batch: Batch, batch_idx: int) -> None:
+        """Have the last step validated, wherever it falls; Lightning would wait for its interval.
+
+        A run shorter than that interval would end with nothing chosen. Callbacks have had their
+        say by now: that of ``max_time`` too.
+        """
+        run = self._run
+        last = run.global_step == run.max_steps or (
+            run.is_last_batch and run.current_epoch + 1 == run.max_epochs
+        )
+        if last or run.should_stop:
+            self.ending = True
+            run.check_val_every_n_epoch = None
+        if last:  # stopping for another reason, Lightning validates by itself
+            run.val_check_batch = 1
+            run._val_check_time_interval = None
 
     def configure_gradient_clipping(
         self,

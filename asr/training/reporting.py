@@ -96,7 +96,8 @@ class Figures(Callback):
 
     Args:
         utterances: how many of the first validation utterances are drawn; 0 draws nothing.
-        every_n_epochs: how often; drawing all of them each epoch could outlast the epoch.
+        every_n_epochs: how often, and once more at the end of the run; drawing all of them each
+            epoch could outlast the epoch.
     """
 
     def __init__(self, *, utterances: int = 2, every_n_epochs: int = 5) -> None:
@@ -109,9 +110,10 @@ class Figures(Callback):
         self.every_n_epochs = every_n_epochs
         self._sounds: dict[str, Waveform] = {}
 
-    def _due(self, trainer: Trainer) -> bool:
+    def _due(self, trainer: Trainer, module: LASModule) -> bool:
         epochs = trainer.current_epoch + 1
-        return not trainer.sanity_checking and epochs % self.every_n_epochs == 0
+        regular = epochs % self.every_n_epochs == 0
+        return not trainer.sanity_checking and (regular or module.ending)
 
     def on_validation_batch_end(
         self,
@@ -123,9 +125,10 @@ class Figures(Callback):
         dataloader_idx: int = 0,
     ) -> None:
         """Keep the sound of what will be drawn."""
-        if not self._due(trainer):
+        module = cast(LASModule, pl_module)
+        if not self._due(trainer, module):
             return
-        rate = cast(LASModule, pl_module).model.sample_rate
+        rate = module.model.sample_rate
         for id, wave, length in zip(batch.ids, batch.waves, batch.wave_lengths, strict=True):
             if len(self._sounds) >= self.utterances:
                 return

@@ -94,6 +94,19 @@ def config(corpus: Path, tiny: dict[str, Any], tmp_path: Path) -> dict[str, Any]
     }
 
 
+@pytest.fixture
+def utterances(corpus: Path) -> dict[str, Any]:
+    """Data of a run on whole utterances, in four batches an epoch."""
+    return {
+        "name": "manifests",
+        "train": [str(corpus / "strings.jsonl")],
+        "validation": [str(corpus / "strings.jsonl")],
+        "sample_rate": 8000,
+        "batch_seconds": 0.4,
+        "workers": 0,
+    }
+
+
 def write(path: Path, config: dict[str, Any]) -> str:
     """A configuration as a file; YAML holds JSON."""
     path.write_text(json.dumps(config))

@@ -54,7 +54,8 @@ def test_a_run_leaves_what_explains_and_continues_it(
     assert [row["step"] for row in lines if "train/loss" in row] == [1, 3, 5, 7, 9, 11]
     assert len([row for row in lines if "val/wer" in row and "val/relative_entropy" in row]) == 3
     events = b"".join(path.read_bytes() for path in (folder / "tensorboard").glob("events*"))
-    assert events.count(b"attention/string") == 1  # one utterance, one epoch of three
+    # One utterance: in the second epoch of three, and at the end.
+    assert events.count(b"attention/string") == 2
 
     used = yaml.safe_load((folder / "config.yaml").read_text())
     assert used["model"]["attention"] == {"name": "additive", "dim": 8, "heads": 1} or (
@@ -161,6 +162,69 @@ def test_a_run_that_time_ends_is_finished_like_any_other(
     # The cosine follows the clock: near its floor at the end, though few of the steps were made.
     assert rates[-1] < 0.1 * max(rates)
     assert "val/wer" in rows[-1] or "val/wer" in rows[-2]
+
+
+@pytest.mark.parametrize(
+    ("bounds", "steps"),
+    [
+        ({"max_steps": 3}, 3),  # an epoch has four
+        ({"max_steps": 5, "check_val_every_n_epoch": 5, "min_epochs": 3}, 5),
+        ({"max_steps": 3, "val_check_interval": "00:01:00:00"}, 3),
+        ({"max_steps": -1, "max_epochs": 1, "check_val_every_n_epoch": 5}, 4),
+        ({"max_steps": 10**5, "max_time": "00:00:00:01", "check_val_every_n_epoch": 10**5}, None),
+    ],
+)
+def test_a_run_shorter_than_its_interval_keeps_its_last_step(
+    config: dict[str, Any], tmp_path: Path, bounds: dict[str, Any], steps: int | None
+) -> None:
+    config["trainer"] |= bounds
+    assert run(tmp_path, config) == 0
+    folder = tmp_path / "runs" / "tones"
+    report = json.loads((folder / "report.json").read_text())
+    assert report["reference_words"] == 8 and report["steps"] == (steps or report["steps"]) > 0
+    assert (folder / "bundle" / "model.safetensors").is_file()
+    rows = [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
+    assert [row["step"] for row in rows if "val/wer" in row] == [report["steps"] - 1]
+    assert b"attention/" in b"".join(p.read_bytes() for p in folder.glob("tensorboard/events*"))
+
+
+def test_a_short_run_on_utterances_goes_on(
+    config: dict[str, Any], utterances: dict[str, Any], tmp_path: Path
+) -> None:
+    config["data"] = utterances
+    config["trainer"]["max_steps"] = 3
+    assert run(tmp_path, config) == 0
+    folder = tmp_path / "runs" / "tones"
+    assert json.loads((folder / "report.json").read_text())["steps"] == 3
+    # Another two epochs and a part of one: from within the first, which has four steps.
+    assert main([f"--resume={folder}", "--trainer.max_steps=10"]) == 0
+    assert json.loads((folder / "report.json").read_text())["steps"] == 10
+    rows = [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
+    assert [row["step"] for row in rows if "val/wer" in row] == [2, 3, 7, 9]
+
+
+def test_where_nothing_was_validated_the_last_step_is_kept(
+    config: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config["trainer"] |= {"max_steps": 8, "check_val_every_n_epoch": 5}
+    assert run(tmp_path, config) == 0
+    folder = tmp_path / "runs" / "tones"
+    # As a run looks that was killed before its first validation, and has no time left.
+    (folder / "checkpoints" / "best.ckpt").unlink()
+    (folder / "report.json").unlink()
+    assert main([f"--resume={folder}", "--trainer.max_time=00:00:00:00"]) == 0
+    assert json.loads((folder / "report.json").read_text())["steps"] == 8
+    (folder / "checkpoints" / "last.ckpt").unlink()
+    assert run(tmp_path, config) == 2
+    assert "a run is there already; delete it, or choose another --name" in capsys.readouterr().err
+
+
+def test_a_checkpoint_of_elsewhere_goes_on_in_a_folder_of_its_own(
+    half: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([f"--resume={half}", "--name=b", "--trainer.max_steps=5"]) == 0
+    assert main([f"--resume={half}", "--name=b", "--trainer.max_steps=6"]) == 2
+    assert f"{half.parent / 'b'}: a run is there already" in capsys.readouterr().err
 
 
 def test_help_lists_the_short_names(capsys: pytest.CaptureFixture[str]) -> None:
