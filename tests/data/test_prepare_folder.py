@@ -43,7 +43,7 @@ def beside(tmp_path: Path) -> Path:
 
 
 def table(folder: Path, suffix: str) -> Path:
-    rows = sounds(folder)
+    rows = sounds(folder)[::-1]  # in no order that matters
     path = folder / f"list{suffix}"
     if suffix == ".jsonl":
         keys = ("audio_filepath", "text", "speaker")

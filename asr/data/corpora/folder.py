@@ -79,6 +79,8 @@ def prepare(
     ]
     if not utterances:
         raise InputError(f"{source}: nothing is left of it")
+    # By id, so that the shape of the folder and the order of a table make no difference.
+    utterances.sort(key=lambda u: u.id)
     parts = _split(utterances, {"valid": valid, "test": test})
     written = []
     for name in SPLITS:
@@ -162,7 +164,7 @@ def _length(utterance: Utterance, whole: float) -> float:
 def _split(
     utterances: Sequence[Utterance], shares: Mapping[str, float]
 ) -> dict[str, list[Utterance]]:
-    """Utterances by split, in the order given; a table's own splits come first."""
+    """Utterances by split, in the order given; a table's own splits are kept."""
     if any(u.split for u in utterances):
         unknown = [u for u in utterances if u.split not in SPLITS]
         if unknown:
