@@ -19,6 +19,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator
 
 from asr.glimpses.timing import frame_end
 from asr.inspection.diagnostics import MEANINGS
+from asr.inspection.fonts import MONO, SANS, drawable
 from asr.inspection.spectrogram import RANGE_DB, Spectrogram
 from asr.types import AttentionRecord, Word
 
@@ -31,7 +32,7 @@ HEAT = LinearSegmentedColormap.from_list(
     "attention", ["#ffffff", "#fbd3bd", "#ee6a63", "#93298a", "#1d1147"]
 )
 _STYLE: Any = {
-    "font.family": "DejaVu Sans",
+    "font.family": SANS,
     "font.size": 8.5,
     "text.color": INK,
     "axes.edgecolor": RULE,
@@ -119,9 +120,8 @@ def draw_small(record: AttentionRecord, spectrogram: Spectrogram | None = None) 
             sound = figure.add_axes((0.12, 0.63, 0.85, 0.28), sharex=matrix)
             _draw_sound(sound, record, spectrogram)
             sound.tick_params(labelbottom=False, bottom=False)
-        title = f"{record.id} ({record.mode})"
         colour = INK if record.mode == "free" else _mode_colour(record)
-        figure.text(0.12, 0.94, title, weight="bold", color=colour, parse_math=False)
+        _heading(figure, 0.12, 0.94, f"{record.id} ({record.mode})", color=colour)
     return figure
 
 
@@ -177,7 +177,8 @@ def _draw_matrix(axes: Axes, record: AttentionRecord, head: int | None, inches: 
     size = min(8.0, max(5.0, 60 * inches / max(tokens, 1)))
     labels = _labels(record.tokens, tokens * size / (72 * inches))
     axes.set_yticks(list(labels))
-    axes.set_yticklabels(labels.values(), family="DejaVu Sans Mono", fontsize=size, color=INK)
+    texts, family, _ = drawable(list(labels.values()), MONO)
+    axes.set_yticklabels(texts, family=family, fontsize=size, color=INK)
     for label in axes.get_yticklabels():
         label.set_parse_math(False)  # a token may well be a dollar sign
     axes.set_ylabel("tokens, as produced" if record.mode == "free" else "tokens, as dictated")
@@ -189,7 +190,8 @@ def _draw_words(axes: Axes, words: Sequence[Word], lanes: Sequence[int]) -> None
     height = max(lanes) + 1
     axes.set_ylim(height, -0.25)
     axes.set_axis_off()
-    for word, lane in zip(words, lanes, strict=True):
+    texts, family, _ = drawable([word.word for word in words])
+    for word, text, lane in zip(words, texts, lanes, strict=True):
         # Where speech is too dense for every word, its line stays.
         axes.plot((word.start, word.end), (-0.12, -0.12), color=ACCENT, linewidth=2.2,
                   solid_capstyle="butt", alpha=0.35 + 0.65 * word.confidence)  # fmt: skip
@@ -198,9 +200,10 @@ def _draw_words(axes: Axes, words: Sequence[Word], lanes: Sequence[int]) -> None
         axes.text(
             (word.start + word.end) / 2,
             lane + 0.5,
-            word.word,
+            text,
             ha="center",
             va="center",
+            family=family,
             fontsize=8.5,
             parse_math=False,
             clip_on=False,
@@ -216,9 +219,7 @@ def _draw_title(
     height: float,
 ) -> None:
     left, top = _LEFT / width, 1 - 0.28 / height
-    # A file name may hold bytes that are not text.
-    name = record.id.encode(errors="backslashreplace").decode()
-    figure.text(left, top, name, fontsize=12, weight="bold", va="center", parse_math=False)
+    _heading(figure, left, top, record.id, fontsize=12, va="center")
     heads = record.weights.shape[1]
     which = f" · head {head + 1} of {heads}" if head is not None else ""
     which = which or (f" · mean of {heads} heads" if heads > 1 else "")
@@ -238,6 +239,13 @@ def _draw_title(
             if name in measures
         )
         figure.text(left, 1 - 0.53 / height, line, color=FAINT, va="center", fontsize=8)
+
+
+def _heading(figure: Figure, x: float, y: float, text: str, **style: Any) -> None:
+    # A file name may hold bytes that are not text.
+    named = text.encode(errors="backslashreplace").decode()
+    (shown,), family, weight = drawable([named], weight="bold")
+    figure.text(x, y, shown, family=family, weight=weight, parse_math=False, **style)
 
 
 def show(name: str, value: float) -> str:
