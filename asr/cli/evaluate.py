@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import argparse
-import os
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from asr.cli.options import UsageError, add_decoding_flags, add_model_flags, transcriber_from
+from asr.cli.options import (
+    UsageError,
+    add_decoding_flags,
+    add_model_flags,
+    one_line,
+    transcriber_from,
+)
+from asr.cli.outputs import probe
 from asr.cli.scored import Pairs, from_files, from_manifest
 from asr.errors import InputError
 
@@ -88,7 +95,7 @@ def run(args: argparse.Namespace) -> int:
     taken = {"MANIFEST": args.manifest, "--ref": args.ref, "--hyp": args.hyp, "--hyp2": args.hyp2}
     for flag in ("json", "html"):
         if (path := getattr(args, flag)) is not None:
-            _check_writable(f"--{flag}", path)
+            probe(path, f"--{flag} {path}")
             for name, other in taken.items():
                 if other is not None and path.resolve() == other.resolve():
                     raise UsageError(f"--{flag} {path}: is {name} too; choose another file")
@@ -112,12 +119,21 @@ def run(args: argparse.Namespace) -> int:
         about["onsets"] = pairs.onsets.to_json()
     if pairs.words and (found := calibration.collect(report, pairs.words).pairs):
         about["calibration"] = calibration.measure(found).to_json()
-    if args.json is not None:
-        report.save(args.json, **about)
-    if args.html is not None:
-        _write_page(args, pairs, report, second)
-    print(render(report, cer=args.cer, onsets=pairs.onsets), end="")
-    return 1 if pairs.failed else 0
+    # What has taken long to find is shown first, and each file is written though another cannot be.
+    print(render(report, cer=args.cer, onsets=pairs.onsets), end="", flush=True)
+    failed = bool(pairs.failed)
+    for flag, write in (
+        ("json", lambda: report.save(args.json, **about)),
+        ("html", lambda: _write_page(args, pairs, report, second)),
+    ):
+        if getattr(args, flag) is None:
+            continue
+        try:
+            write()
+        except InputError as error:
+            print("asr: error:", one_line(error), file=sys.stderr)
+            failed = True
+    return 1 if failed else 0
 
 
 def _scored(args: argparse.Namespace, pairs: Pairs) -> tuple[Report, Report | None]:
@@ -216,17 +232,6 @@ def _decoding_actions() -> Sequence[argparse.Action]:
     add_model_flags(parser)
     add_decoding_flags(parser)
     return parser._actions
-
-
-def _check_writable(flag: str, path: Path) -> None:
-    """Before the long run, not after it."""
-    if path.is_dir():
-        raise UsageError(f"{flag} {path}: is a folder; a file name is expected")
-    if not path.parent.is_dir():
-        raise UsageError(f"{flag} {path}: the folder {path.parent} does not exist")
-    target = path if path.exists() and not path.is_file() else path.parent
-    if not os.access(target, os.W_OK):
-        raise UsageError(f"{flag} {path}: cannot be written (no permission on {target})")
 
 
 def _level(text: str) -> float:

@@ -6,6 +6,7 @@ Imports no torch.
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -24,21 +25,23 @@ def probe(path: Path, what: str) -> None:
     """
     if path.is_dir():
         raise UsageError(f"{what}: is a folder; a file name is expected")
-    through = path.is_symlink() or (path.exists() and not path.is_file())
-    target = Path(os.path.realpath(path)) if through else path
-    if not target.parent.is_dir():
-        raise UsageError(f"{what}: the folder {target.parent} does not exist")
     try:
-        if through and target.exists():
-            if not os.access(target, os.W_OK):
-                raise PermissionError(13, os.strerror(13))
+        # Links and devices are written through, /dev/stdout that leads to a pipe among them.
+        if path.exists() and (path.is_symlink() or not path.is_file()):
+            if not os.access(path, os.W_OK):
+                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
             return
+        target = Path(os.path.realpath(path)) if path.is_symlink() else path
+        if not target.parent.is_dir():
+            raise UsageError(f"{what}: the folder {target.parent} does not exist")
         # The name that it is written under before it is whole: the longest there will be.
         trial = target.with_name(f".{target.name}.partial")
         descriptor = os.open(trial, os.O_WRONLY | os.O_CREAT)
         os.close(descriptor)
         trial.unlink()
-    except (OSError, ValueError) as error:
+    except UsageError:
+        raise
+    except (OSError, ValueError) as error:  # ValueError: no file name
         reason = getattr(error, "strerror", None) or error
         raise UsageError(f"{what}: cannot be written ({reason})") from error
 

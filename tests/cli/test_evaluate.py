@@ -13,6 +13,7 @@ import pytest
 import soundfile
 
 from asr.cli.main import main
+from asr.errors import InputError
 
 REFERENCE = "a\tTHE CAT SAT\nb\thello world\nc\t\n"
 HYPOTHESIS = "the cat sat (a)\nhello word (b)\n"
@@ -298,8 +299,25 @@ def test_outputs_are_checked_before_the_model_is_loaded(
     manifest: Path, monkeypatch: pytest.MonkeyPatch, capsys
 ) -> None:
     monkeypatch.setattr("asr.cli.evaluate.transcriber_from", lambda args: pytest.fail("loaded"))
-    folder = manifest.parent / "nowhere"
-    ran(["evaluate", str(manifest), "--json", str(folder / "x.json")], capsys, status=2)
+    for flag in ("--json", "--html"):
+        for place in ("nowhere/x", ".", f"{manifest.name}/x", "n" * 250):
+            words = ["evaluate", str(manifest), flag, str(manifest.parent / place)]
+            assert f"{flag} " in ran(words, capsys, status=2)
+    assert not list(manifest.parent.glob(".*"))
+
+
+def test_a_report_that_cannot_be_written_costs_no_other(
+    files: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys
+) -> None:
+    def full(*arguments: object) -> None:
+        raise InputError("x.json: No space left on device")
+
+    monkeypatch.setattr("asr.evaluation.files.write", full)
+    words = [*files, "--json", str(tmp_path / "x.json"), "--html", str(tmp_path / "x.html")]
+    assert main(words) == 1
+    out, err = capsys.readouterr()
+    assert "WER" in out and err == "asr: error: x.json: No space left on device\n"
+    assert (tmp_path / "x.html").exists()
 
 
 def test_empty_manifest(tmp_path: Path, capsys) -> None:

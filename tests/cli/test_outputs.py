@@ -61,6 +61,9 @@ def test_a_place_is_tried_and_left_as_it_was(tmp_path: Path) -> None:
     before = sorted(tmp_path.iterdir())
     for name in ("new", "old", "link", "loose", os.devnull):
         probe(tmp_path / name, name)
+    reader, writer = os.pipe()
+    probe(Path(f"/dev/fd/{writer}"), "pipe")
+    os.close(reader), os.close(writer)
     assert sorted(tmp_path.iterdir()) == before and (tmp_path / "old").read_text() == "old"
 
 
