@@ -10,6 +10,7 @@ import torchaudio
 from torch import Tensor, nn
 
 from asr.glimpses.base import Frontend
+from asr.glimpses.normalise import over_utterance
 from asr.glimpses.timing import cells
 from asr.nn.masking import length_mask
 
@@ -110,15 +111,11 @@ class LogMel(Frontend):
 
     def forward(self, waves: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
         frames, lengths = self.frames(waves, lengths)
-        mask = length_mask(lengths, frames.shape[1]).unsqueeze(-1)
         if self.normalise == "utterance":
-            real = (lengths.clamp_min(1)).view(-1, 1, 1)
-            frames = frames - (frames * mask).sum(1, keepdim=True) / real
-            spread = ((frames * mask).square().sum((1, 2), keepdim=True) / (real * self.dim)).sqrt()
-            frames = frames / (spread + 1e-3)
-        elif self.normalise == "global":
+            return over_utterance(frames, lengths), lengths
+        if self.normalise == "global":
             frames = (frames - self.mean) / self.deviation
-        return frames * mask, lengths
+        return frames * length_mask(lengths, frames.shape[1]).unsqueeze(-1), lengths
 
     @torch.no_grad()
     def fit(self, batches: Iterable[tuple[Tensor, Tensor]]) -> None:
