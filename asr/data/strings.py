@@ -108,9 +108,10 @@ class StringDataset(Dataset[Batch]):
     batch_size=None, collate_fn=as_is)``), and a run resumed at any index, get the same.
     ``batches`` is the length of the run. Strings have 1 to ``max_words`` words; at first up to 2,
     growing to ``max_words`` over the first ``curriculum`` (share) of the run. A batch holds about
-    ``words_per_batch`` words in strings of nearly one length. ``spacing`` None is ``Spacing()``;
-    ``augmentation`` None leaves the recordings as they are. Raises ValueError for parameters out
-    of range.
+    ``words_per_batch`` words in strings of nearly one length. Of a share ``wordless`` the words are
+    left out again, so that a model learns to write nothing where there is noise or silence alone.
+    ``spacing`` None is ``Spacing()``; ``augmentation`` None leaves the recordings as they are.
+    Raises ValueError for parameters out of range.
     """
 
     def __init__(
@@ -121,6 +122,7 @@ class StringDataset(Dataset[Batch]):
         batches: int,
         words_per_batch: int = 60,
         max_words: int = 8,
+        wordless: float = 0.0,
         curriculum: float = 0.3,
         spacing: Spacing | None = None,
         augmentation: Augmentation | None = USUAL,
@@ -135,11 +137,12 @@ class StringDataset(Dataset[Batch]):
                 raise ValueError(f"{name} must be 1 or more, not {value}")
         if seed < 0:
             raise ValueError(f"seed must be 0 or more, not {seed}")
-        if not 0 <= curriculum <= 1:
-            raise ValueError(f"curriculum must be a share from 0 to 1, not {curriculum}")
+        for name, share in (("wordless", wordless), ("curriculum", curriculum)):
+            if not 0 <= share <= 1:
+                raise ValueError(f"{name} must be a share from 0 to 1, not {share}")
         self.pool, self.tokenizer, self.batches, self.seed = pool, tokenizer, batches, seed
         self.words_per_batch, self.max_words = words_per_batch, max_words
-        self.curriculum = curriculum
+        self.wordless, self.curriculum = wordless, curriculum
         self.spacing = spacing or Spacing()
         self.augmentation = augmentation
         if augmentation is not None:
@@ -223,23 +226,23 @@ class StringDataset(Dataset[Batch]):
         count = int(plan.draw.words[row])
         numbers = plan.draw.clips[row, :count].tolist()
         clips = [self.pool.clips[number] for number in numbers]
-        if self.augmentation is None:
-            return _lay(
-                wave, clips, plan.gaps[row], [clip.samples for clip in clips], self.pool.sample_rate
-            )
-        decibels = self.augmentation.word_gain * (2 * rng.random(count) - 1)
-        gains = (10 ** (decibels / 20)).astype(np.float32)
-        sounds = [
-            gain * self._paced(number, length, speed)
-            for number, length, speed, gain in zip(
-                numbers, plan.lengths[row].tolist(), plan.speeds[row].tolist(), gains, strict=False
-            )
-        ]
+        sounds = [clip.samples for clip in clips]
+        if self.augmentation is not None:
+            decibels = self.augmentation.word_gain * (2 * rng.random(count) - 1)
+            gains = (10 ** (decibels / 20)).astype(np.float32)
+            lengths, speeds = plan.lengths[row].tolist(), plan.speeds[row].tolist()
+            sounds = [
+                gain * self._paced(*given)
+                for gain, *given in zip(gains, numbers, lengths, speeds, strict=False)
+            ]
         words = _lay(wave, clips, plan.gaps[row], sounds, self.pool.sample_rate)
-        # Not a dot product: BLAS would start threads beside those of the other workers.
-        energy = sum(float(np.square(sound).sum()) for sound in sounds)
-        loudness = (energy / sum(len(sound) for sound in sounds)) ** 0.5
-        self._spoiler(wave, rng, loudness)
+        if self.wordless and rng.random() < self.wordless:
+            wave[:], words = 0.0, ()
+        if self.augmentation is not None:
+            # Not a dot product: BLAS would start threads beside those of the other workers.
+            energy = sum(float(np.square(sound).sum()) for sound in sounds)
+            loudness = (energy / sum(len(sound) for sound in sounds)) ** 0.5
+            self._spoiler(wave, rng, loudness)
         return words
 
     def _paced(self, number: int, length: int, speed: float) -> Sound:

@@ -129,7 +129,7 @@ class StringsData(SpeechData):
         shares: how often strings come from each of them; see StringPool.
         validation, test: manifests of whole utterances, for validation and for the final report.
         steps_per_epoch: batches between validations.
-        words_per_batch, max_words, curriculum, spacing, augmentation: see StringDataset.
+        words_per_batch, max_words, wordless, curriculum, spacing, augmentation: see StringDataset.
         batch_seconds: padded seconds of a validation batch.
         workers: processes that make batches beside the training process.
     """
@@ -145,6 +145,7 @@ class StringsData(SpeechData):
         steps_per_epoch: int = 100,
         words_per_batch: int = 60,
         max_words: int = 8,
+        wordless: float = 0.0,
         curriculum: float = 0.3,
         spacing: Spacing | None = None,
         augmentation: Augmentation | None = None,
@@ -169,6 +170,7 @@ class StringsData(SpeechData):
         self.steps_per_epoch = steps_per_epoch
         self.words_per_batch = words_per_batch
         self.max_words = max_words
+        self.wordless = wordless
         self.curriculum = curriculum
         self.spacing = spacing
         self.augmentation = augmentation
@@ -180,6 +182,7 @@ class StringsData(SpeechData):
             batches=self._batches(),
             words_per_batch=self.words_per_batch,
             max_words=self.max_words,
+            wordless=self.wordless,
             curriculum=self.curriculum,
             spacing=self.spacing,
             augmentation=self.augmentation,

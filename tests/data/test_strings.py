@@ -57,6 +57,27 @@ def equal(a: Batch, b: Batch) -> bool:
     )
 
 
+def test_wordless_strings(pool: StringPool, letters: CharacterTokenizer) -> None:
+    plain = StringDataset(pool, letters, batches=20, augmentation=None)
+    some = StringDataset(pool, letters, batches=20, augmentation=None, wordless=0.25)
+    empty = total = 0
+    for index in range(20):
+        one, other = plain[index], some[index]
+        assert torch.equal(one.wave_lengths, other.wave_lengths)
+        for row, text in enumerate(other.references):
+            total += 1
+            empty += not text
+            assert text in ("", one.references[row])
+            assert other.target_lengths[row] == len(letters.encode(text))
+            assert bool(other.waves[row].any()) == bool(text)
+    assert 0.1 < empty / total < 0.4
+    noisy = Augmentation(**{**STILL, "noise": 1.0, "snr": (0.0, 0.0)})
+    all_noise = StringDataset(pool, letters, batches=1, augmentation=noisy, wordless=1.0)[0]
+    assert set(all_noise.references) == {""} and all_noise.waves.abs().mean() > 0.01
+    with pytest.raises(ValueError, match="wordless must be a share"):
+        StringDataset(pool, letters, batches=1, wordless=2.0)
+
+
 def test_text_times_and_sound_agree(pool: StringPool, letters: CharacterTokenizer) -> None:
     dataset = StringDataset(pool, letters, batches=20, augmentation=None, curriculum=0.0)
     seen = set()
