@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from asr.types import Transcript
 
+_BREAKS = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
 _SHORTEST = 1e-3  # seconds; an interval of Praat's is longer than nothing
 
 
@@ -22,14 +24,28 @@ class Interval(NamedTuple):
 def ctm(transcript: Transcript) -> str:
     """One word a line: recording, channel, start, duration (seconds), word, confidence.
 
-    White space parts the columns, so that in a recording's id becomes an underscore.
+    White space parts the columns, so within one it becomes an underscore.
     """
-    name = "_".join(transcript.id.split()) or "-"
+    name = _column(transcript.id)
     return "".join(
         f"{name} 1 {word.start:.3f} {max(0.0, word.end - word.start):.3f} "
-        f"{word.word} {word.confidence:.3f}\n"
+        f"{_column(word.word)} {word.confidence:.3f}\n"
         for word in transcript.words
     )
+
+
+def _seconds(value: float) -> str:
+    """To the microsecond, and never as 1e-05, which not every reader knows."""
+    return f"{value:.6f}".rstrip("0").rstrip(".")
+
+
+def _column(text: str) -> str:
+    return "_".join(_label(text).split()) or "-"
+
+
+def _label(text: str) -> str:
+    """On one line and without control characters: a label ends with its line for some readers."""
+    return _BREAKS.sub(" ", text).strip()
 
 
 def textgrid(transcript: Transcript, segments: Sequence[tuple[float, float, str]]) -> str:
@@ -38,7 +54,7 @@ def textgrid(transcript: Transcript, segments: Sequence[tuple[float, float, str]
     words = [(word.start, word.end, word.word) for word in transcript.words]
     lines = [
         'File type = "ooTextFile"', 'Object class = "TextGrid"', "",
-        "xmin = 0", f"xmax = {duration}", "tiers? <exists>", "size = 2", "item []:",
+        "xmin = 0", f"xmax = {_seconds(duration)}", "tiers? <exists>", "size = 2", "item []:",
     ]  # fmt: skip
     for number, (name, spans) in enumerate((("segments", segments), ("words", words)), start=1):
         intervals = tiled(spans, duration)
@@ -47,15 +63,15 @@ def textgrid(transcript: Transcript, segments: Sequence[tuple[float, float, str]
             '        class = "IntervalTier"',
             f'        name = "{name}"',
             "        xmin = 0",
-            f"        xmax = {duration}",
+            f"        xmax = {_seconds(duration)}",
             f"        intervals: size = {len(intervals)}",
         ]
         for place, interval in enumerate(intervals, start=1):
-            text = interval.text.replace('"', '""')
+            text = _label(interval.text).replace('"', '""')
             lines += [
                 f"        intervals [{place}]:",
-                f"            xmin = {interval.start}",
-                f"            xmax = {interval.end}",
+                f"            xmin = {_seconds(interval.start)}",
+                f"            xmax = {_seconds(interval.end)}",
                 f'            text = "{text}"',
             ]
     return "\n".join(lines) + "\n"
