@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 
 #: Attention: a file for every piece that long sound was listened to in.
 BY_PIECE = ("npz", "png", "svg")
-FORMS = BY_PIECE
+#: Words and their times: one file for the whole, as `asr transcribe` writes it.
+WHOLE = ("textgrid", "ctm")
+FORMS = BY_PIECE + WHOLE
 
 
 @dataclass(frozen=True)
@@ -32,14 +34,14 @@ class Exports:
     def wanted(self, name: str, pieces: int = 1) -> Iterator[tuple[Path, str]]:
         """The files of an input, and what each is; as far as ``pieces`` are known."""
         for form in self.forms:
-            for piece in range(1, pieces + 1):
+            for piece in range(1, (1 if form in WHOLE else pieces) + 1):
                 path = writers.target(self.folder, piece_name(name, piece), form)
                 yield path, f"the {form} of {name}" + (f", piece {piece}" if piece > 1 else "")
 
     def write(
         self,
         name: str,
-        pieces: Sequence[Transcript],
+        transcript: Transcript,
         wave: Waveform,
         *,
         fail: Callable[[InputError], None],
@@ -50,26 +52,32 @@ class Exports:
         A form is written whole or not at all where one of its files is taken. Its first file is
         written last: where that is there, so were the others.
         """
-        heard = all(piece.record is not None for piece in pieces)
+        from asr.inspection.records import by_piece
+
+        pieces = by_piece(transcript)
+        heard = pieces[0].record is not None
         if not heard and (silent := [form for form in self.forms if form in BY_PIECE]):
             warn(f"nothing was heard, so there is no attention to write as {', '.join(silent)}")
         for form in self.forms:
             if form in BY_PIECE and not heard:
                 continue
             one = Exports(self.folder, (form,), self.outputs)
+            shown = [transcript] if form in WHOLE else pieces
             try:
                 places = list(one.wanted(name, len(pieces)))
-                todo = [self.outputs.open_to(path, what) for path, what in places]
-                for (path, _), piece, free in reversed(
-                    list(zip(places, pieces, todo, strict=True))
+                free = [self.outputs.open_to(path, what) for path, what in places]
+                for (path, _), piece, write in reversed(
+                    list(zip(places, shown, free, strict=True))
                 ):
-                    if free:
+                    if write:
                         _write(path, form, piece, wave)
             except InputError as error:
                 fail(error)
 
 
 def _write(path: Path, form: str, piece: Transcript, wave: Waveform) -> None:
+    if form in WHOLE:
+        return writers.write(path, piece, form)
     from asr.data.manifest import write_bytes
     from asr.inspection import figures, records
     from asr.inspection.diagnostics import measure

@@ -81,7 +81,7 @@ def expand(arguments: Sequence[str], *, recursive: bool = False) -> Expanded:
                 for line in _lines(Path(argument[1:])):
                     inputs += _listed(line, Path(argument[1:]).parent, recursive, errors)
             elif argument.lower().endswith(".jsonl") and os.path.isfile(argument):
-                inputs += _manifest(Path(argument))
+                inputs += listed(Path(argument))
             else:
                 found = _expand_path(argument, recursive, errors)
                 if alone and len(found) == 1 and os.path.isfile(argument):
@@ -197,7 +197,8 @@ def _listed(line: str, base: Path, recursive: bool, errors: list[str]) -> list[I
         return []
 
 
-def _manifest(path: Path) -> list[Input]:
+def listed(path: Path) -> list[Input]:
+    """The utterances of a manifest. Raises InputError."""
     from asr.data import manifest
 
     utterances = manifest.read(path, needs=())
@@ -210,6 +211,18 @@ def _manifest(path: Path) -> list[Input]:
         )
         for utterance in utterances
     ]  # fmt: skip
+
+
+def channel_names(each: Input, channel: str | int) -> list[str]:
+    """The output names of an input: with ``channel`` "split" its header must be read for that."""
+    if channel != "split" or each.path is None:
+        return [each.name]
+    from asr.audio import probe
+
+    try:
+        return [f"{each.name}.ch{index}" for index in range(probe(each.path).channels)]
+    except InputError:
+        return [each.name]  # named as an error when its turn comes
 
 
 def file_name(id: str) -> str:

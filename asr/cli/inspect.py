@@ -10,8 +10,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from asr.cli import exports, writers
-from asr.cli.inputs import Input, expand, name_outputs
-from asr.cli.options import UsageError, add_decoding_flags, add_model_flags, one_line
+from asr.cli.inputs import Expanded, Input, channel_names, expand, listed, name_outputs
+from asr.cli.options import UsageError, add_decoding_flags, add_model_flags, channel, one_line
 from asr.cli.outputs import POLICIES, Outputs, probe
 from asr.cli.shown import Shown
 from asr.inspection.contents import Contents, contents
@@ -29,8 +29,9 @@ def add_parser(subparsers: argparse._SubParsersAction) -> argparse.ArgumentParse
         "report-2.html and so on.",
     )
     parser.add_argument(
-        "inputs", nargs="+", metavar="INPUT",
-        help="file, folder, glob, - (standard input), @list.txt or .jsonl manifest",
+        "inputs", nargs="*", metavar="INPUT",
+        help="file, folder, glob, - (standard input), @list.txt or .jsonl manifest (default: the "
+        "recordings of --manifest)",
     )  # fmt: skip
     text = parser.add_argument_group("text")
     text.add_argument(
@@ -39,9 +40,13 @@ def add_parser(subparsers: argparse._SubParsersAction) -> argparse.ArgumentParse
         "beside its own text",
     )  # fmt: skip
     text.add_argument(
+        "--manifest", type=Path, metavar="M",
+        help="what is said in each INPUT, by id; a file's id is its name without suffix",
+    )  # fmt: skip
+    text.add_argument(
         "--mode", choices=("free", "forced"),
-        help="free: the model's own text; forced: the text of --text or of the manifest is "
-        "dictated to it (default: forced with --text, else free)",
+        help="free: the model's own text; forced: the text of --text or of a manifest is "
+        "dictated to it (default: forced with --text or --manifest, else free)",
     )  # fmt: skip
     output = parser.add_argument_group("output")
     output.add_argument(
@@ -57,9 +62,14 @@ def add_parser(subparsers: argparse._SubParsersAction) -> argparse.ArgumentParse
         help="what to do where any of these files is there already; skip leaves those as they are "
         "and makes the others (default: error, before anything is transcribed)",
     )  # fmt: skip
-    parser.add_argument_group("reading").add_argument(
+    reading = parser.add_argument_group("reading")
+    reading.add_argument(
         "--recursive", action=argparse.BooleanOptionalAction, default=False,
         help="look for files below the folders, too",
+    )  # fmt: skip
+    reading.add_argument(
+        "--channel", type=channel, default="mix", metavar="mix|N|split",
+        help="the mean of all channels, one of them (from 0), or each by itself (default: mix)",
     )  # fmt: skip
     add_decoding_flags(parser)
     add_model_flags(parser)
@@ -80,19 +90,19 @@ def _exports(text: str) -> tuple[str, ...]:
 def run(args: argparse.Namespace) -> int:
     """Write the page; exit status 0, or 1 when some inputs failed. Raises UsageError."""
     mode = _checked_mode(args)
-    expanded = expand(args.inputs, recursive=args.recursive)
+    expanded = _expanded(args)
     inputs = name_outputs(expanded.inputs)
     total = len(inputs) + len(expanded.errors)
-    if args.text is not None:
-        if total != 1:
-            raise UsageError(
-                f"--text: belongs to one input, and there are {len(inputs)}; "
-                "a manifest can hold a text for each"
-            )
-        inputs = [replace(each, text=args.text) for each in inputs]
-    if mode == "forced" and inputs and not any(each.text.strip() for each in inputs):
+    if args.text is not None and total != 1:
         raise UsageError(
-            "--mode forced: there is no text to force; give --text, or a manifest with texts"
+            f"--text: belongs to one input, and there are {total}; "
+            "--manifest can hold a text for each"
+        )
+    if mode == "forced" and inputs and not any(each.text.strip() for each in inputs):
+        told = f"{args.manifest} has none for these inputs" if args.manifest else ""
+        raise UsageError(
+            "--mode forced: there is no text to force; "
+            + (told or "give --text, or a --manifest with texts")
         )
     outputs = _planned(args, inputs)
     for error in expanded.errors:
@@ -102,7 +112,7 @@ def run(args: argparse.Namespace) -> int:
     page = not (args.on_exists == "skip" and _is_there(args.output, report))
     if inputs and not page:
         print(f"asr: {args.output}: there already, skipped", file=sys.stderr)
-        inputs = [each for each in inputs if not _done(each, shown.exports, report)]
+        inputs = [each for each in inputs if not _done(each, shown.exports, args.channel, report)]
     if inputs:
         shown.write(inputs, page=page)
     if shown.failed:
@@ -114,9 +124,13 @@ def _checked_mode(args: argparse.Namespace) -> str:
     """``free`` or ``forced``. Raises UsageError for flags that do not go together."""
     if args.output.is_dir():
         raise UsageError(f"{args.output}: is a folder; name a file, as {args.output}/report.html")
+    if not args.inputs and args.manifest is None:
+        raise UsageError("give an INPUT, or --manifest M for the recordings that it lists")
+    if args.text is not None and args.manifest is not None:
+        raise UsageError("--text and --manifest: both say what is spoken; give one of them")
     if args.text is not None and not args.text.strip():
         raise UsageError("--text: is empty; it is to say what is spoken")
-    mode = args.mode or ("free" if args.text is None else "forced")
+    mode = args.mode or ("free" if args.text is None and args.manifest is None else "forced")
     decoding = argparse.ArgumentParser(add_help=False)
     add_decoding_flags(decoding)
     idle = [
@@ -129,6 +143,23 @@ def _checked_mode(args: argparse.Namespace) -> str:
     return mode
 
 
+def _expanded(args: argparse.Namespace) -> Expanded:
+    """The inputs with their texts. Raises InputError for a --manifest that cannot be read."""
+    if args.manifest is None:
+        found = expand(args.inputs, recursive=args.recursive)
+        if args.text is None:
+            return found
+        texts = dict.fromkeys((each.id for each in found.inputs), args.text)
+    else:
+        utterances = listed(args.manifest)
+        if not args.inputs:
+            return Expanded(tuple(utterances), ())
+        found = expand(args.inputs, recursive=args.recursive)
+        texts = {each.id: each.text for each in utterances if each.text}
+    told = (replace(each, text=texts.get(each.id, each.text)) for each in found.inputs)
+    return replace(found, inputs=tuple(told))
+
+
 def _planned(args: argparse.Namespace, inputs: Sequence[Input]) -> Outputs:
     """The files that will be written, as far as they are known. Raises UsageError."""
     outputs = Outputs(args.on_exists)
@@ -138,12 +169,15 @@ def _planned(args: argparse.Namespace, inputs: Sequence[Input]) -> Outputs:
     for each in inputs:
         if each.path is not None:
             outputs.reads(each.path, "an input")
+    if args.manifest is not None:
+        outputs.reads(args.manifest, "the manifest")
     if args.model is not None:
         outputs.reads(args.model, "the model")
     wanted = [(args.output, "the page")]
     asked = exports.Exports(args.output.parent, args.export, outputs)
     for each in inputs:
-        wanted += asked.wanted(each.name)
+        for name in channel_names(each, args.channel) if args.export else ():
+            wanted += asked.wanted(name)
     outputs.plan(wanted)
     if inputs:
         for folder in dict.fromkeys(path.parent for path, _ in wanted):
@@ -157,7 +191,11 @@ def _is_there(page: Path, report: Contents | None) -> bool:
     return os.path.lexists(page) if report is None else report.whole
 
 
-def _done(each: Input, asked: exports.Exports, report: Contents | None) -> bool:
+def _done(each: Input, asked: exports.Exports, channel: str | int, report: Contents | None) -> bool:
     """Whether all files of an input are there, as many as the report that is there tells of."""
-    pieces = 1 if report is None else report.pieces.get(each.name, 1)
-    return all(os.path.lexists(path) for path, _ in asked.wanted(each.name, pieces))
+    pieces = {} if report is None else report.pieces
+    return all(
+        os.path.lexists(path)
+        for name in channel_names(each, channel)
+        for path, _ in asked.wanted(name, pieces.get(name, 1))
+    )

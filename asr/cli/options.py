@@ -61,6 +61,15 @@ def finite_float(text: str) -> float:
     return value
 
 
+def channel(text: str) -> str | int:
+    """``mix``, ``split`` or the number of a channel."""
+    if text in ("mix", "split"):
+        return text
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is neither mix, split nor a number from 0")
+    return int(text)
+
+
 def add_model_flags(parser: argparse.ArgumentParser) -> None:
     """-m/--model, --device, --dtype, --threads."""
     group = parser.add_argument_group("model")

@@ -6,6 +6,7 @@ import argparse
 import logging
 import sys
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -81,28 +82,29 @@ class Shown:
         from asr.inspection.page import Entry
         from asr.inspection.records import by_piece
 
-        wave = read_waves(each, transcriber.sample_rate, "mix")[0]
-        transcript = self.transcript(each, wave, transcriber)
-        for warning in transcript.warnings:
-            _log.warning("%s: %s%s", each.shown, warning.message, _span(warning))
-        pieces = by_piece(transcript)
-        self.exports.write(
-            each.name,
-            pieces,
-            wave,
-            fail=problems.append,
-            warn=lambda message: _log.warning("%s: %s", each.shown, message),
-        )
-        for number, piece in enumerate(pieces, 1):
-            number = 0 if piece.record is None else number
-            yield Entry(piece, wave, each.text, each.name, number)
+        for wave in read_waves(each, transcriber.sample_rate, self.args.channel):
+            channel = wave.id.removeprefix(each.id)
+            shown, name = each.shown + channel, each.name + channel
+            transcript = self.transcript(each, wave, transcriber)
+            for warning in transcript.warnings:
+                _log.warning("%s: %s%s", shown, warning.message, _span(warning))
+            self.exports.write(
+                name,
+                transcript,
+                wave,
+                fail=problems.append,
+                warn=partial(_log.warning, "%s: %s", shown),
+            )
+            for number, piece in enumerate(by_piece(transcript), 1):
+                number = 0 if piece.record is None else number
+                yield Entry(piece, wave, each.text, name, number)
 
     def transcript(self, each: Input, wave: Waveform, transcriber: Transcriber) -> Transcript:
         if self.mode == "free":
             return transcriber([wave], record=True)[0]
         if not each.text.strip():
             raise InputError(
-                f"{each.shown}: there is no text to force; give --text, or a manifest with texts"
+                f"{each.shown}: there is no text to force; a manifest is to have one for it"
             )
         return transcriber.force([wave], [each.text])[0]
 

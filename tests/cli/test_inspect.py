@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 import soundfile
 from matplotlib._pylab_helpers import Gcf
 
+from asr.cli.main import main
 from tests.inspection.test_page import Parsed
 
 
@@ -43,6 +45,69 @@ def test_a_text_in_free_mode_is_only_shown_beside(ask, sounds):
     ask(sounds / "one.wav", "--text", "a bad cab", "--mode", "free")
     assert "a bad cab" in shown("report.html", "p")
     assert not any("dictated" in text for text in shown("report.html", "span"))
+
+
+def test_a_manifest_says_what_is_spoken(ask, sounds):
+    manifest = sounds / "m.jsonl"
+    # Alone it brings the recordings, too.
+    status, out, err = ask("--manifest", manifest)
+    assert (status, out) == (1, "report.html\n") and "asr: error: u/2: there is no text" in err
+    (data,) = Parsed(Path("report.html").read_text()).data()
+    assert shown("report.html") == ["u/1"] and data["tokens"] == [*"a␣bad␣cab", "<eos>"]
+    # With inputs it is asked by id.
+    rows = [{"id": "two", "audio": "gone.wav", "text": "bad"}, {"id": "one", "audio": "gone.wav"}]
+    manifest.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    status, _, err = ask("-o", "two.html", sounds / "two.wav", "--manifest", manifest)
+    assert status == 0, err
+    assert Parsed(Path("two.html").read_text()).data()[0]["tokens"] == [*"bad", "<eos>"]
+    free = ["--mode", "free", "--beam-size", "1"]
+    status, _, err = ask(sounds, "--manifest", manifest, "-o", "free.html", *free)
+    assert status == 0 and shown("free.html") == ["one", "two"]
+    assert [text for text in shown("free.html", "p") if text == "bad"] == ["bad"]
+    assert not any("dictated" in text for text in shown("free.html", "span"))
+    status, out, err = ask(sounds / "one.wav", "--manifest", manifest, "-o", "x.html")
+    assert (status, out) == (2, "") and f"force; {manifest} has none for these inputs" in err
+
+
+def test_channels(ask, sounds):
+    noise = 0.1 * np.random.default_rng(1).standard_normal((8000, 2))
+    soundfile.write(sounds / "both.wav", noise, 16000)
+    soundfile.write(sounds / "left.wav", noise[:, 0], 16000)
+    found = {}
+    for channel in ("mix", "0", "1", "split"):
+        page = f"{channel}.html"
+        assert ask(sounds / "both.wav", "--channel", channel, "-o", page)[0] == 0
+        parsed = Parsed(Path(page).read_text())
+        found[channel] = [a["src"] for a in parsed.all("audio")]
+    assert found["split"] == [*found["0"], *found["1"]] and found["mix"] != found["0"]
+    ask(sounds / "left.wav", "-o", "left.html")
+    assert [a["src"] for a in Parsed(Path("left.html").read_text()).all("audio")] == found["0"]
+    assert shown("split.html") == ["both.ch0", "both.ch1"]
+    exported = ["--export", "npz,ctm", "--channel", "split", "-o", "s.html"]
+    assert ask(sounds / "both.wav", *exported, "--on-exists", "skip")[0] == 0
+    names = {f"both.ch{index}.{form}" for index in (0, 1) for form in ("npz", "ctm")}
+    assert names < {path.name for path in Path().iterdir()}
+    assert ask(sounds / "both.wav", *exported)[0] == 2
+    Path("s.html").unlink()
+    status, _, err = ask(sounds / "both.wav", *exported)
+    assert status == 2 and "both.ch0.npz and 3 more: there already" in err
+    status, _, err = ask(sounds / "both.wav", "--channel", "2", "-o", "y.html")
+    assert status == 1 and "both.wav: " in err and "channel" in err
+
+
+def test_word_times_are_written_as_transcribe_writes_them(ask, sounds, noise_model):
+    noise = 0.1 * np.random.default_rng(0).standard_normal(16000 * 3)
+    soundfile.write(sounds / "long.wav", noise, 16000)
+    soundfile.write(sounds / "silent.wav", np.zeros(8000), 16000)
+    forms = "textgrid,ctm"
+    inputs = [str(sounds / f"{name}.wav") for name in ("one", "long", "silent")]
+    assert ask(*inputs, "--export", f"{forms},npz")[0] == 0
+    assert main(["transcribe", "-m", noise_model, *inputs, "-o", "t", "-f", forms]) == 0
+    written = sorted(Path("t").iterdir())
+    assert len(written) == 6
+    for path in written:
+        assert Path(path.name).read_bytes() == path.read_bytes()
+    assert len(list(Path().glob("long*.npz"))) > 1 and len(list(Path().glob("long*.ctm"))) == 1
 
 
 def test_manifests_bring_their_texts(ask, sounds):
@@ -143,7 +208,11 @@ def test_decoding_flags_reach_the_search(ask, sounds):
     [
         (["a.wav", "b.wav", "--text", "x"], "--text: belongs to one input, and there are 2"),
         (["a.wav", "-o", "."], "is a folder; name a file"),
-        (["a.wav", "--export", "pdf"], "pdf is not among npz, png, svg"),
+        (["a.wav", "--export", "pdf"], "pdf is not among npz, png, svg, textgrid, ctm"),
+        (["a.wav", "--text", "a", "--manifest", "m.jsonl"], "--text and --manifest: both say"),
+        (["a.wav", "--manifest", "m.jsonl"], "m.jsonl has none for these inputs"),
+        (["a.wav", "--manifest", "m.jsonl", "-o", "m.jsonl", "--mode", "free"], "the manifest"),
+        (["a.wav", "--channel", "left"], "'left' is neither mix, split nor a number from 0"),
         (["a.wav", "--mode", "beam"], "invalid choice: 'beam'"),
         (["a.wav", "--mode", "forced"], "--mode forced: there is no text to force"),
         (["a.wav", "--text", " "], "--text: is empty"),
@@ -157,6 +226,7 @@ def test_usage_errors(ask, words, says, monkeypatch):
     monkeypatch.setattr("asr.cli.shown.transcriber_from", lambda args: pytest.fail("loaded"))
     for name in ("a.wav", "b.wav"):
         Path(name).touch()
+    Path("m.jsonl").write_text('{"id": "b", "audio": "b.wav", "text": "a"}\n')
     status, out, err = ask(*words)
     assert (status, out) == (2, "")
     assert says in err and len(err.splitlines()) == 1
