@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from asr.cli import writers
 from asr.cli.outputs import Outputs
@@ -17,32 +17,55 @@ if TYPE_CHECKING:
     from asr.types import Transcript, Waveform
 
 #: Attention: a file for every piece that long sound was listened to in.
-BY_PIECE = ("npz", "png", "svg")
+PICTURES = ("png", "svg")
+BY_PIECE = ("npz", *PICTURES)
 #: Words and their times: one file for the whole, as `asr transcribe` writes it.
 WHOLE = ("textgrid", "ctm")
 FORMS = BY_PIECE + WHOLE
 
 
+class _File(NamedTuple):
+    path: Path
+    what: str
+    piece: int  # from 1
+    form: str
+    listener: bool = False  # a picture of the listener's attention, not of the speller's
+
+
 @dataclass(frozen=True)
 class Exports:
-    """Which ``forms`` are asked for, and where they go."""
+    """Which ``forms`` are asked for, and where they go.
+
+    ``listener``: pictures of the listener's matrices, too, as ``NAME.listener.png``.
+    """
 
     folder: Path
     forms: tuple[str, ...]
     outputs: Outputs
+    listener: bool = False
 
     def wanted(self, name: str, pieces: int = 1) -> Iterator[tuple[Path, str]]:
         """The files of an input, and what each is; as far as ``pieces`` are known."""
         for form in self.forms:
-            for piece in range(1, (1 if form in WHOLE else pieces) + 1):
-                path = writers.target(self.folder, piece_name(name, piece), form)
-                yield path, f"the {form} of {name}" + (f", piece {piece}" if piece > 1 else "")
+            for file in self._files(name, form, pieces):
+                yield file.path, file.what
+
+    def _files(self, name: str, form: str, pieces: int) -> Iterator[_File]:
+        for piece in range(1, (1 if form in WHOLE else pieces) + 1):
+            number = f", piece {piece}" if piece > 1 else ""
+            path = writers.target(self.folder, piece_name(name, piece), form)
+            yield _File(path, f"the {form} of {name}{number}", piece, form)
+            if self.listener and form in PICTURES:
+                path = writers.target(self.folder, piece_name(f"{name}.listener", piece), form)
+                what = f"the {form} of the listener of {name}{number}"
+                yield _File(path, what, piece, form, listener=True)
 
     def write(
         self,
         name: str,
         transcript: Transcript,
         wave: Waveform,
+        heads: Sequence[int] = (),
         *,
         fail: Callable[[InputError], None],
         warn: Callable[[str], None],
@@ -50,7 +73,8 @@ class Exports:
         """Write the files of an input; ``fail`` is told of each form that cannot be written.
 
         A form is written whole or not at all where one of its files is taken. Its first file is
-        written last: where that is there, so were the others.
+        written last: where that is there, so were the others. ``heads`` are the numbers of those
+        of the listener that the records kept.
         """
         from asr.inspection.records import by_piece
 
@@ -61,38 +85,37 @@ class Exports:
         for form in self.forms:
             if form in BY_PIECE and not heard:
                 continue
-            one = Exports(self.folder, (form,), self.outputs)
-            shown = [transcript] if form in WHOLE else pieces
             try:
-                places = list(one.wanted(name, len(pieces)))
-                free = [self.outputs.open_to(path, what) for path, what in places]
-                for (path, _), piece, write in reversed(
-                    list(zip(places, shown, free, strict=True))
-                ):
+                files = list(self._files(name, form, len(pieces)))
+                free = [self.outputs.open_to(file.path, file.what) for file in files]
+                for file, write in reversed(list(zip(files, free, strict=True))):
                     if write:
-                        _write(path, form, piece, wave)
+                        part = transcript if form in WHOLE else pieces[file.piece - 1]
+                        _write(file, part, wave, heads)
             except InputError as error:
                 fail(error)
 
 
-def _write(path: Path, form: str, piece: Transcript, wave: Waveform) -> None:
-    if form in WHOLE:
-        return writers.write(path, piece, form)
+def _write(file: _File, part: Transcript, wave: Waveform, heads: Sequence[int]) -> None:
+    if file.form in WHOLE:
+        return writers.write(file.path, part, file.form)
     from asr.data.manifest import write_bytes
-    from asr.inspection import figures, records
+    from asr.inspection import figures, listener, records
     from asr.inspection.diagnostics import measure
     from asr.inspection.spectrogram import spectrogram_of
 
-    assert piece.record is not None
-    file = BytesIO()
-    if form == "npz":
-        records.save(piece.record, file)
+    assert part.record is not None
+    content = BytesIO()
+    if file.form == "npz":
+        records.save(part.record, content, heads=heads)
+    elif file.listener:
+        figures.save(listener.draw(part.record, heads), content, file.form)
     else:
         figure = figures.draw(
-            piece.record,
-            spectrogram_of(records.sound_of(piece.record, wave)),
-            words=piece.words,
-            measures=piece.attention or measure(piece.record),
+            part.record,
+            spectrogram_of(records.sound_of(part.record, wave)),
+            words=part.words,
+            measures=part.attention or measure(part.record),
         )
-        figures.save(figure, file, form)
-    write_bytes(path, file.getvalue())
+        figures.save(figure, content, file.form)
+    write_bytes(file.path, content.getvalue())

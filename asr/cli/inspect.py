@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from asr.cli import exports, writers
+from asr.cli import exports, layers, writers
 from asr.cli.inputs import Expanded, Input, channel_names, expand, listed, name_outputs
 from asr.cli.options import UsageError, add_decoding_flags, add_model_flags, channel, one_line
 from asr.cli.outputs import POLICIES, Outputs, probe
@@ -71,6 +71,7 @@ def add_parser(subparsers: argparse._SubParsersAction) -> argparse.ArgumentParse
         "--channel", type=channel, default="mix", metavar="mix|N|split",
         help="the mean of all channels, one of them (from 0), or each by itself (default: mix)",
     )  # fmt: skip
+    layers.add_flags(parser)
     add_decoding_flags(parser)
     add_model_flags(parser)
     parser.set_defaults(run=run)
@@ -130,6 +131,8 @@ def _checked_mode(args: argparse.Namespace) -> str:
         raise UsageError("--text and --manifest: both say what is spoken; give one of them")
     if args.text is not None and not args.text.strip():
         raise UsageError("--text: is empty; it is to say what is spoken")
+    if args.heads and not args.layers:
+        raise UsageError("--heads: of which layers? Give --layers too, as --layers all")
     mode = args.mode or ("free" if args.text is None and args.manifest is None else "forced")
     decoding = argparse.ArgumentParser(add_help=False)
     add_decoding_flags(decoding)
@@ -174,7 +177,7 @@ def _planned(args: argparse.Namespace, inputs: Sequence[Input]) -> Outputs:
     if args.model is not None:
         outputs.reads(args.model, "the model")
     wanted = [(args.output, "the page")]
-    asked = exports.Exports(args.output.parent, args.export, outputs)
+    asked = exports.Exports(args.output.parent, args.export, outputs, bool(args.layers))
     for each in inputs:
         for name in channel_names(each, args.channel) if args.export else ():
             wanted += asked.wanted(name)

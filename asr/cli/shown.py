@@ -8,10 +8,11 @@ import sys
 from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from asr.cli.exports import Exports
 from asr.cli.inputs import Input
+from asr.cli.layers import Chosen, chosen
 from asr.cli.options import one_line, transcriber_from
 from asr.cli.outputs import Outputs
 from asr.errors import InputError
@@ -25,12 +26,19 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 
+class Model(NamedTuple):
+    """A recogniser, and what of its listener is to be shown."""
+
+    transcriber: Transcriber
+    chosen: Chosen
+
+
 class Shown:
     """What has been asked for, and how many inputs have failed so far."""
 
     def __init__(self, args: argparse.Namespace, mode: str, outputs: Outputs, failed: int) -> None:
         self.args, self.mode, self.outputs = args, mode, outputs
-        self.exports = Exports(args.output.parent, args.export, outputs)
+        self.exports = Exports(args.output.parent, args.export, outputs, bool(args.layers))
         self.failed = failed
 
     def write(self, inputs: Sequence[Input], *, page: bool) -> None:
@@ -47,7 +55,8 @@ class Shown:
             if not own and not self.outputs.open_to(path, "the page's continuation"):
                 raise InputError(f"{path}: there already, and the page would go on there")
 
-        entries = self.entries(inputs, transcriber_from(self.args))
+        transcriber = transcriber_from(self.args)
+        entries = self.entries(inputs, Model(transcriber, chosen(self.args, transcriber)))
         if not page:
             for _ in entries:
                 pass
@@ -60,12 +69,12 @@ class Shown:
         for path in pages.write(shown, self.args.output, title=title, reserve=reserve):
             print(path, flush=True)
 
-    def entries(self, inputs: Sequence[Input], transcriber: Transcriber) -> Iterator[Entry]:
+    def entries(self, inputs: Sequence[Input], model: Model) -> Iterator[Entry]:
         """What there is to show of each input; those that fail are named on standard error."""
         for each in inputs:
             problems: list[Exception] = []
             try:
-                yield from self.entries_of(each, transcriber, problems)
+                yield from self.entries_of(each, model, problems)
             except (InputError, RuntimeError, MemoryError) as error:  # torch's are RuntimeErrors
                 problems.append(error)
             for problem in problems:
@@ -74,39 +83,44 @@ class Shown:
                 print("asr: error:", one_line(line), file=sys.stderr)
             self.failed += bool(problems)
 
-    def entries_of(
-        self, each: Input, transcriber: Transcriber, problems: list[Exception]
-    ) -> Iterator[Entry]:
+    def entries_of(self, each: Input, model: Model, problems: list[Exception]) -> Iterator[Entry]:
         """Of one input; what could not be exported is added to ``problems``."""
         from asr.cli.stream import read_waves
         from asr.inspection.page import Entry
         from asr.inspection.records import by_piece
 
-        for wave in read_waves(each, transcriber.sample_rate, self.args.channel):
+        for wave in read_waves(each, model.transcriber.sample_rate, self.args.channel):
             channel = wave.id.removeprefix(each.id)
             shown, name = each.shown + channel, each.name + channel
-            transcript = self.transcript(each, wave, transcriber)
+            transcript = self.transcript(each, wave, model)
             for warning in transcript.warnings:
                 _log.warning("%s: %s%s", shown, warning.message, _span(warning))
             self.exports.write(
                 name,
                 transcript,
                 wave,
+                model.chosen.heads,
                 fail=problems.append,
                 warn=partial(_log.warning, "%s: %s", shown),
             )
             for number, piece in enumerate(by_piece(transcript), 1):
                 number = 0 if piece.record is None else number
-                yield Entry(piece, wave, each.text, name, number)
+                yield Entry(piece, wave, each.text, name, number, model.chosen.heads)
 
-    def transcript(self, each: Input, wave: Waveform, transcriber: Transcriber) -> Transcript:
+    def transcript(self, each: Input, wave: Waveform, model: Model) -> Transcript:
+        """What a model makes of a sound, or of the text that it is made to write."""
+        from asr.inspection.listener import pick
+
+        layers = model.chosen.layers
         if self.mode == "free":
-            return transcriber([wave], record=True)[0]
-        if not each.text.strip():
+            (transcript,) = model.transcriber([wave], record=True, inspect=layers)
+        elif each.text.strip():
+            (transcript,) = model.transcriber.force([wave], [each.text], inspect=layers)
+        else:
             raise InputError(
                 f"{each.shown}: there is no text to force; a manifest is to have one for it"
             )
-        return transcriber.force([wave], [each.text])[0]
+        return pick(transcript, model.chosen.heads) if layers else transcript
 
 
 def _span(warning: TranscriptWarning) -> str:

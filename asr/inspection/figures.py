@@ -31,7 +31,7 @@ INK, FAINT, RULE, ACCENT = "#1d1b26", "#7a7788", "#d9d6e0", "#0f9d94"
 HEAT = LinearSegmentedColormap.from_list(
     "attention", ["#ffffff", "#fbd3bd", "#ee6a63", "#93298a", "#1d1147"]
 )
-_STYLE: Any = {
+STYLE: Any = {
     "font.family": SANS,
     "font.size": 8.5,
     "text.color": INK,
@@ -75,7 +75,7 @@ def draw(
     matrix_height = min(9.0, max(1.6, 0.135 * len(record.tokens)))
     parts = (0.72, 1.75, word_height, matrix_height, 0.50)
     height = sum(parts) + 2 * _GAP
-    with mpl.rc_context(_STYLE):
+    with mpl.rc_context(STYLE):
         figure = Figure((width, height), dpi=160, facecolor="white")
 
         def panel(top: float, tall: float, **kwargs: Any) -> Axes:
@@ -111,7 +111,7 @@ def draw(
 
 def draw_small(record: AttentionRecord, spectrogram: Spectrogram | None = None) -> Figure:
     """The thumbnail that training logs: the same two panels without words, 6 by 4 inches."""
-    with mpl.rc_context({**_STYLE, "font.size": 7}):
+    with mpl.rc_context({**STYLE, "font.size": 7}):
         figure = Figure((6.0, 4.0), dpi=100, facecolor="white")
         matrix = figure.add_axes((0.12, 0.11, 0.85, 0.50 if spectrogram else 0.80))
         _draw_matrix(matrix, record, None, 2.0)
@@ -121,7 +121,7 @@ def draw_small(record: AttentionRecord, spectrogram: Spectrogram | None = None) 
             _draw_sound(sound, record, spectrogram)
             sound.tick_params(labelbottom=False, bottom=False)
         colour = INK if record.mode == "free" else _mode_colour(record)
-        _heading(figure, 0.12, 0.94, f"{record.id} ({record.mode})", color=colour)
+        heading(figure, 0.12, 0.94, f"{record.id} ({record.mode})", color=colour)
     return figure
 
 
@@ -129,7 +129,7 @@ def save(figure: Figure, file: str | Path | BinaryIO, form: str = "") -> None:
     """Write a png or svg, ``form`` or what the suffix says; equal figures give equal files."""
     form = form or Path(str(file)).suffix.removeprefix(".")
     metadata: dict[str, Any] = {"Date": None} if form == "svg" else {"Software": None}
-    with mpl.rc_context(_STYLE):
+    with mpl.rc_context(STYLE):
         figure.savefig(file, format=form, metadata=metadata)
 
 
@@ -219,7 +219,7 @@ def _draw_title(
     height: float,
 ) -> None:
     left, top = _LEFT / width, 1 - 0.28 / height
-    _heading(figure, left, top, record.id, fontsize=12, va="center")
+    heading(figure, left, top, record.id, fontsize=12, va="center")
     heads = record.weights.shape[1]
     which = f" · head {head + 1} of {heads}" if head is not None else ""
     which = which or (f" · mean of {heads} heads" if heads > 1 else "")
@@ -241,7 +241,7 @@ def _draw_title(
         figure.text(left, 1 - 0.53 / height, line, color=FAINT, va="center", fontsize=8)
 
 
-def _heading(figure: Figure, x: float, y: float, text: str, **style: Any) -> None:
+def heading(figure: Figure, x: float, y: float, text: str, **style: Any) -> None:
     # A file name may hold bytes that are not text.
     named = text.encode(errors="backslashreplace").decode()
     (shown,), family, weight = drawable([named], weight="bold")

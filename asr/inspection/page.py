@@ -22,6 +22,7 @@ from torch import Tensor
 from asr import html
 from asr.inspection.diagnostics import MEANINGS, loud, measure
 from asr.inspection.figures import show
+from asr.inspection.listener import pooled
 from asr.inspection.records import sound_of
 from asr.inspection.spectrogram import RANGE_DB, spectrogram_of
 from asr.types import AttentionRecord, Transcript, Waveform
@@ -37,7 +38,8 @@ class Entry:
     ``transcript`` has its ``record`` (see :func:`asr.inspection.records.by_piece`) unless it is
     empty; ``wave`` is the sound, of which the record's part is taken. ``reference`` is shown
     beside the text, where there is one. ``name`` and ``piece`` (from 1; 0 where nothing was heard)
-    are not shown: :func:`asr.inspection.contents.contents` reads them.
+    are not shown: :func:`asr.inspection.contents.contents` reads them. ``heads`` are the numbers
+    of those that the record's listener matrices hold.
     """
 
     transcript: Transcript
@@ -45,6 +47,7 @@ class Entry:
     reference: str = ""
     name: str = ""
     piece: int = 1
+    heads: tuple[int, ...] = ()
 
 
 def render(
@@ -110,7 +113,7 @@ def _assemble(fragments: Sequence[str], title: str, previous: str, following: st
         "asr.inspection",
         "report.html",
         styles=("base.css", "report.css"),
-        scripts=("theme.js", "player.js", "view.js", "control.js"),
+        scripts=("theme.js", "player.js", "listener.js", "view.js", "control.js"),
         fragments=[Markup(fragment) for fragment in fragments],
         title=title,
         previous=previous,
@@ -122,6 +125,7 @@ def _fragment(entry: Entry) -> str:
     transcript = entry.transcript
     record = transcript.record or _nothing(transcript)
     wave = sound_of(record, entry.wave)
+    data = _data(record, transcript, wave) | _listener(record, entry.heads)
     measures = transcript.attention
     if record.tokens and not measures:
         measures = measure(record, loud(wave.samples, wave.sample_rate, record.frame_shift))
@@ -135,7 +139,8 @@ def _fragment(entry: Entry) -> str:
             name=entry.name,
             piece=entry.piece,
             sound=_sound(wave),
-            data=_data(record, transcript, wave),
+            data=data,
+            cell=round(data.get("cell", 0.0) / record.frame_shift),
             measures=[
                 (MEANINGS[name].label, show(name, value), MEANINGS[name].text)
                 for name, value in measures.items()
@@ -175,6 +180,7 @@ def _data(record: AttentionRecord, transcript: Transcript, wave: Waveform) -> di
     scales = weights.amax(-1) if weights.shape[-1] else weights.new_zeros(weights.shape[:2])
     return {
         "start": record.start,
+        "offset": 0.0,
         "duration": record.duration,
         "shift": record.frame_shift,
         "hop": spectrogram.hop,
@@ -191,6 +197,25 @@ def _data(record: AttentionRecord, transcript: Transcript, wave: Waveform) -> di
             for word in transcript.words
         ],
     }
+
+
+def _listener(record: AttentionRecord, heads: Sequence[int]) -> dict[str, Any]:
+    """The listener's matrices as the script draws them, each head by itself."""
+    shown: list[dict[str, Any]] = []
+    frames = 1
+    for name, matrix in record.listener.items():
+        cells, frames = pooled(matrix)
+        for place, weights in enumerate(cells):
+            most = max(float(weights.max()) if weights.numel() else 0.0, 1e-12)
+            shown.append(
+                {
+                    "name": f"{name}, head {heads[place] if heads else place}",
+                    "size": weights.shape[-1],
+                    "most": round(most, 6),
+                    "weights": _bytes(255 * (weights / most).sqrt()),
+                }
+            )
+    return {"listener": shown, "cell": frames * record.frame_shift} if shown else {}
 
 
 def _bytes(levels: Tensor) -> str:

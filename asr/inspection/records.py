@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
@@ -149,11 +149,14 @@ def sound_of(record: AttentionRecord, wave: Waveform) -> Waveform:
     return replace(wave, samples=wave.samples[first : first + length])
 
 
-def save(record: AttentionRecord, file: str | Path | BinaryIO) -> None:
+def save(
+    record: AttentionRecord, file: str | Path | BinaryIO, *, heads: Sequence[int] = ()
+) -> None:
     """Write a record as a compressed ``.npz`` of plain arrays, which numpy reads without pickle.
 
     ``weights`` (U,A,S), ``tokens`` (U,), ``id``, ``mode``, and in seconds ``start``,
-    ``frame_shift`` and ``duration``; further ``terms/NAME`` and ``listener/NAME``.
+    ``frame_shift`` and ``duration``; further ``terms/NAME`` and ``listener/NAME`` (A,S,S), with
+    ``listener_heads`` (A,), the numbers of those heads, where ``heads`` tells.
     """
     arrays: dict[str, Any] = {
         "id": np.array(record.id),
@@ -167,6 +170,8 @@ def save(record: AttentionRecord, file: str | Path | BinaryIO) -> None:
     for group in ("terms", "listener"):
         for name, tensor in getattr(record, group).items():
             arrays[f"{group}/{name}"] = tensor.float().numpy()
+    if record.listener and heads:
+        arrays["listener_heads"] = np.array(heads)
     if isinstance(file, str | Path):  # by itself numpy would add a suffix that is not there
         with open(file, "wb") as opened:
             np.savez_compressed(opened, **arrays)

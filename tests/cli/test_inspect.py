@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,10 @@ import soundfile
 from matplotlib._pylab_helpers import Gcf
 
 from asr.cli.main import main
+from asr.inference import bundle
+from asr.nn.encoders.pyramidal import Pyramidal
+from asr.text import CharacterTokenizer
+from tests.inference.conftest import CARD, tiny
 from tests.inspection.test_page import Parsed
 
 
@@ -93,6 +98,53 @@ def test_channels(ask, sounds):
     assert status == 2 and "both.ch0.npz and 3 more: there already" in err
     status, _, err = ask(sounds / "both.wav", "--channel", "2", "-o", "y.html")
     assert status == 1 and "both.wav: " in err and "channel" in err
+
+
+@pytest.mark.parametrize("mode", [[], ["--text", "a bad cab"]])
+def test_the_listeners_matrices(ask, sounds, mode):
+    one = sounds / "one.wav"
+    forms = ["--export", "npz,png,svg"]
+    assert ask(one, "--layers", "all", *mode, *forms)[0] == 0
+    (whole,) = Parsed(Path("report.html").read_text()).data()
+    assert [m["name"] for m in whole["listener"]] == ["block0, head 0", "block0, head 1"]
+    made = {"report.html", "one.npz", "one.png", "one.svg", "one.listener.png", "one.listener.svg"}
+    assert {path.name for path in Path().iterdir()} == made
+    with np.load("one.npz") as file:
+        both = file["listener/block0"]
+        assert file["listener_heads"].tolist() == [0, 1]
+        frames = file["weights"].shape[-1]
+    assert both.shape == (2, frames, frames) and whole["cell"] == whole["shift"]
+    np.testing.assert_allclose(both.sum(-1), 1, atol=1e-5)
+    assert "asr: error" in ask(one, "--layers", "0", *mode, *forms, "-o", "r.html")[2]
+    for layers in ("0", "block0", "all,0"):
+        asked = ["--layers", layers, "--heads", "1", *mode, "--on-exists", "overwrite"]
+        assert ask(one, *asked, "--export", "npz")[0] == 0
+        (part,) = Parsed(Path("report.html").read_text()).data()
+        assert part["listener"] == whole["listener"][1:]
+        with np.load("one.npz") as file:
+            np.testing.assert_array_equal(file["listener/block0"], both[1:])
+            assert file["listener_heads"].tolist() == [1]
+    assert ask(one, *mode, "--on-exists", "overwrite", "--export", "npz")[0] == 0
+    assert "listener" not in Parsed(Path("report.html").read_text()).data()[0]
+    with np.load("one.npz") as file:
+        assert not [name for name in file if name.startswith("listener")]
+
+
+def test_layers_and_heads_that_there_are_not(ask, sounds, tmp_path):
+    one = sounds / "one.wav"
+    status, out, err = ask(one, "--layers", "block0,block7")
+    assert (status, out) == (2, "")
+    assert "--layers block7: noise has no such layer; valid are all, block0 or 0 to 0" in err
+    status, _, err = ask(one, "--layers", "1")
+    assert status == 2 and "--layers 1: " in err
+    status, _, err = ask(one, "--layers", "0", "--heads", "0,2")
+    assert status == 2 and "--heads 2: the listener of noise has heads 0 to 1" in err
+    path = tmp_path / "pyramid"
+    made = tiny(encoder=partial(Pyramidal, dim=16, layers=1))
+    bundle.save(path, made, CharacterTokenizer(" abcdefgh'"), card=CARD)
+    status, _, err = ask(one, "-m", path, "--layers", "all")
+    assert status == 2 and "the listener of pyramid has no self-attention" in err
+    assert not list(Path().iterdir())
 
 
 def test_word_times_are_written_as_transcribe_writes_them(ask, sounds, noise_model):
@@ -212,6 +264,9 @@ def test_decoding_flags_reach_the_search(ask, sounds):
         (["a.wav", "--text", "a", "--manifest", "m.jsonl"], "--text and --manifest: both say"),
         (["a.wav", "--manifest", "m.jsonl"], "m.jsonl has none for these inputs"),
         (["a.wav", "--manifest", "m.jsonl", "-o", "m.jsonl", "--mode", "free"], "the manifest"),
+        (["a.wav", "--heads", "0"], "--heads: of which layers? Give --layers too"),
+        (["a.wav", "--layers", "0", "--heads", "first"], "'first' is not a number from 0"),
+        (["a.wav", "--layers", ","], "is empty; all, numbers from 0, or names are expected"),
         (["a.wav", "--channel", "left"], "'left' is neither mix, split nor a number from 0"),
         (["a.wav", "--mode", "beam"], "invalid choice: 'beam'"),
         (["a.wav", "--mode", "forced"], "--mode forced: there is no text to force"),

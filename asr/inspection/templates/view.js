@@ -29,6 +29,7 @@ class View {
     this.groups = this.group();
     this.heads(find(".heads"));
     this.listen(article);
+    this.matrices = this.data.listener && new Matrices(this, find("details.listener"));
     this.paint();
     new ResizeObserver(() => this.layout()).observe(this.scroller);
     this.layout();
@@ -169,6 +170,7 @@ class View {
     this.sound = picture(length, bins, MAGMA, (t, f) => this.spectrogram[t * bins + bins - 1 - f]);
     this.matrix = picture(frames, tokens.length, this.heat, (s, u) =>
       Math.round(255 * Math.sqrt(this.rows[u * frames + s] / this.most)));
+    this.matrices?.paint(this.heat);
     const legend = this.article.querySelector(".legend canvas");
     legend.getContext("2d").drawImage(picture(120, 8, this.heat, (x) => Math.round(255 * Math.sqrt(x / 119))), 0, 0);
     this.article.querySelector(".legend .most").textContent = this.most.toFixed(2);
