@@ -94,6 +94,16 @@ class Hypothesis:
     terms: Mapping[str, Tensor] = field(default_factory=dict)
 
 
+class Saliency(NamedTuple):
+    """``jacobian`` (U,T,F): d log p(token u) / d glimpse (t, f); ``hop`` seconds a glimpse.
+
+    See :mod:`asr.inspection.saliency`.
+    """
+
+    jacobian: Tensor
+    hop: Seconds
+
+
 @dataclass(frozen=True)
 class AttentionRecord:
     """The contract of everything that draws or measures attention.
@@ -102,6 +112,7 @@ class AttentionRecord:
     winning hypothesis; ``start`` of this piece in its file, ``frame_shift`` of one encoder frame
     after all subsampling and ``duration`` of the piece, in seconds. ``terms`` and ``listener``
     hold what a mechanism gives besides, and the listener's own matrices (A,S,S) by layer name.
+    ``ids`` are the tokens' numbers; ``saliency`` is there only where it was asked for.
     """
 
     id: str
@@ -113,6 +124,8 @@ class AttentionRecord:
     duration: Seconds
     terms: Mapping[str, Tensor] = field(default_factory=dict)
     listener: Mapping[str, Tensor] = field(default_factory=dict)
+    ids: tuple[int, ...] = ()
+    saliency: Saliency | None = None
 
 
 @dataclass(frozen=True)

@@ -49,9 +49,8 @@ def record_of(
     """
     if hypothesis.weights is None:
         raise ValueError(f"{id}: this hypothesis was searched without keeping its weights")
-    tokens = tuple(tokenizer.token(token) for token in hypothesis.tokens)
-    if hypothesis.ended:
-        tokens += (tokenizer.token(EOS),)
+    ids = (*hypothesis.tokens, EOS) if hypothesis.ended else tuple(hypothesis.tokens)
+    tokens = tuple(tokenizer.token(token) for token in ids)
     weights = hypothesis.weights.detach().to("cpu", torch.float32)
     real = frames_within(duration, model.frame_shift)
     if weights.shape[-1] > real and not weights[..., real:].any():
@@ -66,6 +65,7 @@ def record_of(
         duration=duration,
         terms={name: term.detach().cpu() for name, term in hypothesis.terms.items()},
         listener={name: matrix.detach().cpu() for name, matrix in listener.items()},
+        ids=ids,
     )
     return validate(record, normalised=model.speller.attention.normalised)
 

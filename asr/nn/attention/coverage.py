@@ -61,7 +61,7 @@ class Coverage(Attention):
     def step(
         self, query: Tensor, memory: Memory, state: Covered, *, mode: Mode
     ) -> tuple[Attended, Covered]:
-        features = self.coverage(state.total.unsqueeze(-1))
+        features = self.coverage(state.total.unsqueeze(-1).to(memory.keys.dtype))
         scores = self.score(query, memory.keys, features)
         weights = masked_softmax(scores, per_row(memory.mask, len(query)))
         overlap = torch.minimum(weights, state.total).sum(-1)
