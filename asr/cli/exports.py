@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from io import BytesIO
@@ -22,6 +23,8 @@ BY_PIECE = ("npz", *PICTURES)
 #: Words and their times: one file for the whole, as `asr transcribe` writes it.
 WHOLE = ("textgrid", "ctm")
 FORMS = BY_PIECE + WHOLE
+#: What the names of a second model's files end in.
+COMPARED = ".compare"
 
 
 class _File(NamedTuple):
@@ -29,20 +32,28 @@ class _File(NamedTuple):
     what: str
     piece: int  # from 1
     form: str
-    listener: bool = False  # a picture of the listener's attention, not of the speller's
+    kind: str = ""  # of a further picture: "listener", "saliency"
 
 
 @dataclass(frozen=True)
 class Exports:
     """Which ``forms`` are asked for, and where they go.
 
-    ``listener``: pictures of the listener's matrices, too, as ``NAME.listener.png``.
+    ``further``: kinds of pictures besides the speller's attention: ``listener`` for the listener's
+    matrices, as ``NAME.listener.png``, and ``saliency`` for implicit attention.
     """
 
     folder: Path
     forms: tuple[str, ...]
     outputs: Outputs
-    listener: bool = False
+    further: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, args: argparse.Namespace, outputs: Outputs) -> Exports:
+        """As the flags say."""
+        asked = (("listener", args.layers), ("saliency", args.saliency))
+        further = tuple(kind for kind, told in asked if told)
+        return cls(args.output.parent, args.export, outputs, further)
 
     def wanted(self, name: str, pieces: int = 1) -> Iterator[tuple[Path, str]]:
         """The files of an input, and what each is; as far as ``pieces`` are known."""
@@ -55,10 +66,10 @@ class Exports:
             number = f", piece {piece}" if piece > 1 else ""
             path = writers.target(self.folder, piece_name(name, piece), form)
             yield _File(path, f"the {form} of {name}{number}", piece, form)
-            if self.listener and form in PICTURES:
-                path = writers.target(self.folder, piece_name(f"{name}.listener", piece), form)
-                what = f"the {form} of the listener of {name}{number}"
-                yield _File(path, what, piece, form, listener=True)
+            for kind in self.further if form in PICTURES else ():
+                path = writers.target(self.folder, piece_name(f"{name}.{kind}", piece), form)
+                what = f"the {form} of the {kind} of {name}{number}"
+                yield _File(path, what, piece, form, kind)
 
     def write(
         self,
@@ -100,7 +111,7 @@ def _write(file: _File, part: Transcript, wave: Waveform, heads: Sequence[int]) 
     if file.form in WHOLE:
         return writers.write(file.path, part, file.form)
     from asr.data.manifest import write_bytes
-    from asr.inspection import figures, listener, records
+    from asr.inspection import figures, implicit_figure, listener, records
     from asr.inspection.diagnostics import measure
     from asr.inspection.spectrogram import spectrogram_of
 
@@ -108,14 +119,14 @@ def _write(file: _File, part: Transcript, wave: Waveform, heads: Sequence[int]) 
     content = BytesIO()
     if file.form == "npz":
         records.save(part.record, content, heads=heads)
-    elif file.listener:
+    elif file.kind == "listener":
         figures.save(listener.draw(part.record, heads), content, file.form)
     else:
-        figure = figures.draw(
-            part.record,
-            spectrogram_of(records.sound_of(part.record, wave)),
-            words=part.words,
-            measures=part.attention or measure(part.record),
-        )
+        sound = spectrogram_of(records.sound_of(part.record, wave))
+        if file.kind == "saliency":
+            figure = implicit_figure.draw(part.record, sound, words=part.words)
+        else:
+            measures = part.attention or measure(part.record)
+            figure = figures.draw(part.record, sound, words=part.words, measures=measures)
         figures.save(figure, content, file.form)
     write_bytes(file.path, content.getvalue())

@@ -72,6 +72,11 @@ def add_parser(subparsers: argparse._SubParsersAction) -> argparse.ArgumentParse
         help="the mean of all channels, one of them (from 0), or each by itself (default: mix)",
     )  # fmt: skip
     layers.add_flags(parser)
+    parser.add_argument_group("implicit attention").add_argument(
+        "--saliency", action=argparse.BooleanOptionalAction, default=False,
+        help="also show and export what each token depended on: the derivatives of its "
+        "log-probability with respect to every glimpse (takes a few times the transcribing)",
+    )  # fmt: skip
     add_decoding_flags(parser)
     add_model_flags(parser)
     parser.set_defaults(run=run)
@@ -177,7 +182,7 @@ def _planned(args: argparse.Namespace, inputs: Sequence[Input]) -> Outputs:
     if args.model is not None:
         outputs.reads(args.model, "the model")
     wanted = [(args.output, "the page")]
-    asked = exports.Exports(args.output.parent, args.export, outputs, bool(args.layers))
+    asked = exports.Exports.of(args, outputs)
     for each in inputs:
         for name in channel_names(each, args.channel) if args.export else ():
             wanted += asked.wanted(name)

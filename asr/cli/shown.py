@@ -38,7 +38,7 @@ class Shown:
 
     def __init__(self, args: argparse.Namespace, mode: str, outputs: Outputs, failed: int) -> None:
         self.args, self.mode, self.outputs = args, mode, outputs
-        self.exports = Exports(args.output.parent, args.export, outputs, bool(args.layers))
+        self.exports = Exports.of(args, outputs)
         self.failed = failed
 
     def write(self, inputs: Sequence[Input], *, page: bool) -> None:
@@ -110,6 +110,7 @@ class Shown:
     def transcript(self, each: Input, wave: Waveform, model: Model) -> Transcript:
         """What a model makes of a sound, or of the text that it is made to write."""
         from asr.inspection.listener import pick
+        from asr.inspection.saliency import explained
 
         layers = model.chosen.layers
         if self.mode == "free":
@@ -120,7 +121,11 @@ class Shown:
             raise InputError(
                 f"{each.shown}: there is no text to force; a manifest is to have one for it"
             )
-        return pick(transcript, model.chosen.heads) if layers else transcript
+        if layers:
+            transcript = pick(transcript, model.chosen.heads)
+        if self.args.saliency:
+            transcript = explained(transcript, model.transcriber.model, wave)
+        return transcript
 
 
 def _span(warning: TranscriptWarning) -> str:

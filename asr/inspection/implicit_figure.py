@@ -41,12 +41,12 @@ def draw(
     height = sum(parts) + 2 * _GAP
     with mpl.rc_context(figures.STYLE):
         figure = Figure((width, height), dpi=160, facecolor="white")
-        top, panels = parts[0], []
+        top = parts[0]
+        panels: list[Axes] = []
         for part in parts[1:4]:
-            box = (_LEFT / width, 1 - (top + part) / height)
-            shared = {"sharex": panels[0]} if panels else {}
-            inner = (1 - (_LEFT + _RIGHT) / width, part / height)
-            panels.append(figure.add_axes((*box, *inner), **shared))
+            left, across = _LEFT / width, 1 - (_LEFT + _RIGHT) / width
+            box = (left, 1 - (top + part) / height, across, part / height)
+            panels.append(figure.add_axes(box, sharex=panels[0] if panels else None))
             top += part + _GAP
         sound, explicit, implicitly = panels
         figures._draw_sound(sound, record, spectrogram)

@@ -156,7 +156,8 @@ def save(
 
     ``weights`` (U,A,S), ``tokens`` (U,), ``id``, ``mode``, and in seconds ``start``,
     ``frame_shift`` and ``duration``; further ``terms/NAME`` and ``listener/NAME`` (A,S,S), with
-    ``listener_heads`` (A,), the numbers of those heads, where ``heads`` tells.
+    ``listener_heads`` (A,), the numbers of those heads, where ``heads`` tells. Where it was asked
+    for, ``saliency`` (U,T,F), in half precision, and the seconds of its frames, ``saliency_shift``.
     """
     arrays: dict[str, Any] = {
         "id": np.array(record.id),
@@ -170,6 +171,9 @@ def save(
     for group in ("terms", "listener"):
         for name, tensor in getattr(record, group).items():
             arrays[f"{group}/{name}"] = tensor.float().numpy()
+    if record.saliency is not None:
+        arrays["saliency"] = record.saliency.jacobian.half().numpy()
+        arrays["saliency_shift"] = np.array(record.saliency.hop)
     if record.listener and heads:
         arrays["listener_heads"] = np.array(heads)
     if isinstance(file, str | Path):  # by itself numpy would add a suffix that is not there

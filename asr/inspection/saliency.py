@@ -16,8 +16,9 @@ import torch
 from torch import Tensor
 
 from asr.glimpses.timing import cells, shift_of
+from asr.inspection.records import sound_of
 from asr.text import EOS
-from asr.types import AttentionRecord, Saliency, Waveform
+from asr.types import AttentionRecord, Saliency, Transcript, Waveform
 
 if TYPE_CHECKING:
     from asr.nn.las import LAS
@@ -100,6 +101,14 @@ def with_saliency(record: AttentionRecord, model: LAS, wave: Waveform) -> Attent
     return replace(record, saliency=Saliency(jacobian(model, wave.samples, record.ids), hop))
 
 
+def explained(transcript: Transcript, model: LAS, wave: Waveform) -> Transcript:
+    """A transcript whose records have their saliency; ``wave`` is the whole sound."""
+    records = tuple(
+        with_saliency(record, model, sound_of(record, wave)) for record in transcript.records
+    )
+    return replace(transcript, records=records, record=records[0] if len(records) == 1 else None)
+
+
 def implicit(record: AttentionRecord) -> Tensor:
     """The record's saliency as attention over encoder frames: (U,S), rows that sum to one.
 
@@ -107,24 +116,25 @@ def implicit(record: AttentionRecord) -> Tensor:
     to first order, when the glimpses move that the frame stands for. A row without any derivative
     is all zeros. ValueError for a record without saliency.
     """
-    strength = cell_power(record, 1).squeeze(2).sqrt()
+    strength = cell_power(record).sum(2).sqrt()
     total = strength.sum(1, keepdim=True)
     return strength / torch.where(total > 0, total, 1.0)
 
 
-def cell_power(record: AttentionRecord, bands: int) -> Tensor:
-    """The sum of squared derivatives in each encoder frame and band: (U,S,bands).
+def cell_power(record: AttentionRecord, wide: int = 1) -> Tensor:
+    """The sum of squared derivatives in each encoder frame and band: (U,S,ceil(F / wide)).
 
-    Bands are neighbouring bins of the front end, as many in each as can be.
+    A band is ``wide`` neighbouring bins of the front end; the last may have fewer.
     """
     if record.saliency is None:
         raise ValueError(f"{record.id}: there is no saliency in this record")
     jacobian, hop = record.saliency
     tokens, size, bins = jacobian.shape
     frames = record.weights.shape[-1]
+    bands = cells(bins, wide)
     if not size:
         return jacobian.new_zeros(tokens, frames, bands)
-    tall, wide = round(record.frame_shift / hop), cells(bins, bands)
+    tall = round(record.frame_shift / hop)
     margins = (0, wide * bands - bins, 0, tall * frames - size)
     power = torch.nn.functional.pad(jacobian.square(), margins)
     return power.reshape(tokens, frames, tall, bands, wide).sum((2, 4))

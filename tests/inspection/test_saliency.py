@@ -149,7 +149,7 @@ def with_planted(*places: tuple[int, int], frames: int = 10, size: int = 38):
 
 def test_cells_hold_what_lies_in_them() -> None:
     record = with_planted((0, 0), (7, 15), (37, 8))
-    power = cell_power(record, 4)
+    power = cell_power(record, 4)  # bins of 16, so four bands
     assert power.shape == (3, 10, 4) and power.sum() == 27.0
     assert power[0, 0, 0] == power[1, 1, 3] == power[2, 9, 2] == 9.0
     assert torch.equal(implicit(record), record.weights[:, 0])
