@@ -79,6 +79,11 @@ def add_parser(subparsers: argparse._SubParsersAction) -> argparse.ArgumentParse
     )  # fmt: skip
     add_decoding_flags(parser)
     add_model_flags(parser)
+    parser.add_argument_group("comparison").add_argument(
+        "--compare", type=Path, metavar="BUNDLE",
+        help="let a second model hear the same, and show both on one axis of seconds, with what "
+        f"sets their figures apart; its exports are named NAME{exports.COMPARED}",
+    )  # fmt: skip
     parser.set_defaults(run=run)
     return parser
 
@@ -118,9 +123,9 @@ def run(args: argparse.Namespace) -> int:
     page = not (args.on_exists == "skip" and _is_there(args.output, report))
     if inputs and not page:
         print(f"asr: {args.output}: there already, skipped", file=sys.stderr)
-        inputs = [each for each in inputs if not _done(each, shown.exports, args.channel, report)]
+        inputs = [each for each in inputs if not _done(each, shown.exports, args, report)]
     if inputs:
-        shown.write(inputs, page=page)
+        shown.write(inputs, paged=page)
     if shown.failed:
         print(f"asr: {shown.failed} of {total} inputs failed", file=sys.stderr)
     return 1 if shown.failed else 0
@@ -138,6 +143,8 @@ def _checked_mode(args: argparse.Namespace) -> str:
         raise UsageError("--text: is empty; it is to say what is spoken")
     if args.heads and not args.layers:
         raise UsageError("--heads: of which layers? Give --layers too, as --layers all")
+    if args.compare is not None and not args.compare.exists():
+        raise UsageError(f"--compare {args.compare}: no such model bundle")
     mode = args.mode or ("free" if args.text is None and args.manifest is None else "forced")
     decoding = argparse.ArgumentParser(add_help=False)
     add_decoding_flags(decoding)
@@ -181,10 +188,12 @@ def _planned(args: argparse.Namespace, inputs: Sequence[Input]) -> Outputs:
         outputs.reads(args.manifest, "the manifest")
     if args.model is not None:
         outputs.reads(args.model, "the model")
+    if args.compare is not None:
+        outputs.reads(args.compare, "the model of --compare")
     wanted = [(args.output, "the page")]
     asked = exports.Exports.of(args, outputs)
     for each in inputs:
-        for name in channel_names(each, args.channel) if args.export else ():
+        for name in _names(each, args) if args.export else ():
             wanted += asked.wanted(name)
     outputs.plan(wanted)
     if inputs:
@@ -199,11 +208,19 @@ def _is_there(page: Path, report: Contents | None) -> bool:
     return os.path.lexists(page) if report is None else report.whole
 
 
-def _done(each: Input, asked: exports.Exports, channel: str | int, report: Contents | None) -> bool:
+def _names(each: Input, args: argparse.Namespace) -> list[str]:
+    """The names of an input's exports: one for each channel and model."""
+    suffixes = [""] if args.compare is None else ["", exports.COMPARED]
+    return [name + suffix for name in channel_names(each, args.channel) for suffix in suffixes]
+
+
+def _done(
+    each: Input, asked: exports.Exports, args: argparse.Namespace, report: Contents | None
+) -> bool:
     """Whether all files of an input are there, as many as the report that is there tells of."""
     pieces = {} if report is None else report.pieces
     return all(
         os.path.lexists(path)
-        for name in channel_names(each, channel)
+        for name in _names(each, args)
         for path, _ in asked.wanted(name, pieces.get(name, 1))
     )

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from asr.cli.exports import Exports
+from asr.cli.exports import COMPARED, Exports
 from asr.cli.inputs import Input
 from asr.cli.layers import Chosen, chosen
 from asr.cli.options import one_line, transcriber_from
@@ -20,17 +20,18 @@ from asr.inspection.contents import continues
 
 if TYPE_CHECKING:
     from asr.inference.transcriber import Transcriber
-    from asr.inspection.page import Entry
+    from asr.inspection import page
     from asr.types import Transcript, TranscriptWarning, Waveform
 
 _log = logging.getLogger(__name__)
 
 
 class Model(NamedTuple):
-    """A recogniser, and what of its listener is to be shown."""
+    """A recogniser, what of its listener is to be shown, and what it is called."""
 
     transcriber: Transcriber
     chosen: Chosen
+    name: str
 
 
 class Shown:
@@ -41,23 +42,22 @@ class Shown:
         self.exports = Exports.of(args, outputs)
         self.failed = failed
 
-    def write(self, inputs: Sequence[Input], *, page: bool) -> None:
+    def write(self, inputs: Sequence[Input], *, paged: bool) -> None:
         """Write the exports, input by input, and the page unless that is to stay as it is.
 
         Prints the pages' paths.
         """
         from itertools import chain
 
-        from asr.inspection import page as pages
+        from asr.inspection import page
 
         def reserve(path: Path) -> None:
             own = self.args.on_exists == "skip" and continues(path, self.args.output)
             if not own and not self.outputs.open_to(path, "the page's continuation"):
                 raise InputError(f"{path}: there already, and the page would go on there")
 
-        transcriber = transcriber_from(self.args)
-        entries = self.entries(inputs, Model(transcriber, chosen(self.args, transcriber)))
-        if not page:
+        entries = self.entries(inputs, self.models())
+        if not paged:
             for _ in entries:
                 pass
             return
@@ -66,15 +66,33 @@ class Shown:
             return  # every input has failed: a page would have nothing to show
         title = "Attention" if len(inputs) > 1 else f"Attention: {inputs[0].id}"
         shown = chain([first], entries)
-        for path in pages.write(shown, self.args.output, title=title, reserve=reserve):
+        for path in page.write(shown, self.args.output, title=title, reserve=reserve):
             print(path, flush=True)
 
-    def entries(self, inputs: Sequence[Input], model: Model) -> Iterator[Entry]:
+    def models(self) -> list[Model]:
+        """The model, and with --compare the one that it is compared with."""
+        bundles = [self.args.model]
+        if self.args.compare is not None:
+            bundles.append(self.args.compare)
+        found = []
+        for bundle in bundles:
+            transcriber = transcriber_from(
+                argparse.Namespace(**vars(self.args) | {"model": bundle})
+            )
+            found.append(Model(transcriber, chosen(self.args, transcriber), transcriber.name))
+        if len({model.name for model in found}) < len(found):  # two runs of one recipe, say
+            found = [
+                model._replace(name=f"{model.name} {model.transcriber.fingerprint[:8]}")
+                for model in found
+            ]
+        return found
+
+    def entries(self, inputs: Sequence[Input], models: Sequence[Model]) -> Iterator[page.Shown]:
         """What there is to show of each input; those that fail are named on standard error."""
         for each in inputs:
             problems: list[Exception] = []
             try:
-                yield from self.entries_of(each, model, problems)
+                yield from self.entries_of(each, models, problems)
             except (InputError, RuntimeError, MemoryError) as error:  # torch's are RuntimeErrors
                 problems.append(error)
             for problem in problems:
@@ -83,29 +101,39 @@ class Shown:
                 print("asr: error:", one_line(line), file=sys.stderr)
             self.failed += bool(problems)
 
-    def entries_of(self, each: Input, model: Model, problems: list[Exception]) -> Iterator[Entry]:
+    def entries_of(
+        self, each: Input, models: Sequence[Model], problems: list[Exception]
+    ) -> Iterator[page.Shown]:
         """Of one input; what could not be exported is added to ``problems``."""
         from asr.cli.stream import read_waves
-        from asr.inspection.page import Entry
-        from asr.inspection.records import by_piece
+        from asr.inspection.comparison import compare
 
-        for wave in read_waves(each, model.transcriber.sample_rate, self.args.channel):
-            channel = wave.id.removeprefix(each.id)
-            shown, name = each.shown + channel, each.name + channel
-            transcript = self.transcript(each, wave, model)
-            for warning in transcript.warnings:
-                _log.warning("%s: %s%s", shown, warning.message, _span(warning))
-            self.exports.write(
-                name,
-                transcript,
-                wave,
-                model.chosen.heads,
-                fail=problems.append,
-                warn=partial(_log.warning, "%s: %s", shown),
-            )
-            for number, piece in enumerate(by_piece(transcript), 1):
-                number = 0 if piece.record is None else number
-                yield Entry(piece, wave, each.text, name, number, model.chosen.heads)
+        # One sound for both models, which resample what is too fine for them.
+        rate = max(model.transcriber.sample_rate for model in models)
+        for wave in read_waves(each, rate, self.args.channel):
+            sides, figures = [], []
+            for model, suffix in zip(models, ("", COMPARED), strict=False):
+                transcript = self.transcript(each, wave, model)
+                by = f" ({model.name})" if len(models) > 1 else ""
+                shown = each.shown + wave.id.removeprefix(each.id) + by
+                for warning in transcript.warnings:
+                    _log.warning("%s: %s%s", shown, warning.message, _span(warning))
+                name = each.name + wave.id.removeprefix(each.id) + suffix
+                self.exports.write(
+                    name,
+                    transcript,
+                    wave,
+                    model.chosen.heads,
+                    fail=problems.append,
+                    warn=partial(_log.warning, "%s: %s", shown),
+                )
+                sides.append(_entries(transcript, wave, each.text, name, model.chosen.heads))
+                figures.append(transcript.attention)
+            if len(models) == 1:
+                yield from sides[0]
+            else:
+                names = (models[0].name, models[1].name)
+                yield from compare(names, sides[0], sides[1], (figures[0], figures[1]))
 
     def transcript(self, each: Input, wave: Waveform, model: Model) -> Transcript:
         """What a model makes of a sound, or of the text that it is made to write."""
@@ -126,6 +154,18 @@ class Shown:
         if self.args.saliency:
             transcript = explained(transcript, model.transcriber.model, wave)
         return transcript
+
+
+def _entries(
+    transcript: Transcript, wave: Waveform, reference: str, name: str, heads: tuple[int, ...]
+) -> list[page.Entry]:
+    from asr.inspection.page import Entry
+    from asr.inspection.records import by_piece
+
+    return [
+        Entry(piece, wave, reference, name, 0 if piece.record is None else number, heads)
+        for number, piece in enumerate(by_piece(transcript), 1)
+    ]
 
 
 def _span(warning: TranscriptWarning) -> str:

@@ -9,10 +9,10 @@ from __future__ import annotations
 import base64
 import io
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import soundfile
 import torch
@@ -25,7 +25,7 @@ from asr.inspection.figures import show
 from asr.inspection.listener import pooled
 from asr.inspection.records import sound_of
 from asr.inspection.spectrogram import RANGE_DB, spectrogram_of
-from asr.types import AttentionRecord, Transcript, Waveform
+from asr.types import AttentionRecord, Seconds, Transcript, Waveform
 
 #: Bytes above which a report goes on in another page.
 PAGE_LIMIT = 20_000_000
@@ -49,16 +49,31 @@ class Entry:
     piece: int = 1
     heads: tuple[int, ...] = ()
 
+    @property
+    def record(self) -> AttentionRecord:
+        """The transcript's, or an empty one where there was nothing to hear."""
+        return self.transcript.record or _nothing(self.transcript)
+
+    def fragment(self) -> str:
+        """Its part of a page."""
+        return fragment(self)
+
+
+class Shown(Protocol):
+    """What stands on a page: an :class:`Entry`, or a comparison of some."""
+
+    def fragment(self) -> str: ...
+
 
 def render(
-    entries: Iterable[Entry], *, title: str = "Attention", previous: str = "", following: str = ""
+    entries: Iterable[Shown], *, title: str = "Attention", previous: str = "", following: str = ""
 ) -> str:
     """A whole page for some recordings; ``previous`` and ``following`` name its neighbours."""
-    return _assemble([_fragment(entry) for entry in entries], title, previous, following)
+    return _assemble([entry.fragment() for entry in entries], title, previous, following)
 
 
 def write(
-    entries: Iterable[Entry],
+    entries: Iterable[Shown],
     path: str | Path,
     *,
     title: str = "Attention",
@@ -96,7 +111,7 @@ def write(
         waiting.clear()
 
     for entry in entries:
-        fragment = _fragment(entry)
+        fragment = entry.fragment()
         bytes_ = len(fragment.encode(errors="replace"))
         if waiting and size + bytes_ > limit - _overhead():
             reserve(name(len(pages) + 2))
@@ -113,7 +128,7 @@ def _assemble(fragments: Sequence[str], title: str, previous: str, following: st
         "asr.inspection",
         "report.html",
         styles=("base.css", "report.css"),
-        scripts=("theme.js", "player.js", "listener.js", "view.js", "control.js"),
+        scripts=("theme.js", "player.js", "listener.js", "view.js", "control.js", "start.js"),
         fragments=[Markup(fragment) for fragment in fragments],
         title=title,
         previous=previous,
@@ -121,24 +136,45 @@ def _assemble(fragments: Sequence[str], title: str, previous: str, following: st
     )
 
 
-def _fragment(entry: Entry) -> str:
-    transcript = entry.transcript
-    record = transcript.record or _nothing(transcript)
+def fragment(
+    entry: Entry,
+    *,
+    window: tuple[Seconds, Seconds] | None = None,
+    label: str = "",
+    sound: bool = True,
+    table: bool = True,
+) -> str:
+    """An entry's part of a page.
+
+    Args:
+        window: start and end, in seconds of the file, of what the picture shows; the record's own
+            when None.
+        label: heads it in place of its id.
+        sound: whether the recording can be heard: elsewhere on the page it is, if not here.
+        table: whether the figures of its attention are shown.
+    """
+    transcript, record = entry.transcript, entry.record
     wave = sound_of(record, entry.wave)
-    data = _data(record, transcript, wave) | _listener(record, entry.heads)
-    measures = transcript.attention
-    if record.tokens and not measures:
+    measures = transcript.attention if table else {}
+    if table and record.tokens and not measures:
         measures = measure(record, loud(wave.samples, wave.sample_rate, record.frame_shift))
+    start, duration = record.start, record.duration
+    if window is not None:
+        start, duration = window[0], window[1] - window[0]
+        first, last = (round(second * wave.sample_rate) for second in window)
+        wave = replace(wave, samples=entry.wave.samples[first:last])
+    data = _data(record, transcript, wave, start, duration) | _listener(record, entry.heads)
     return (
         html.environment("asr.inspection")
         .get_template("entry.html")
         .render(
             transcript=transcript,
             record=record,
+            label=label,
             reference=entry.reference,
             name=entry.name,
             piece=entry.piece,
-            sound=_sound(wave),
+            sound=_sound(wave) if sound else "",
             data=data,
             cell=round(data.get("cell", 0.0) / record.frame_shift),
             measures=[
@@ -170,8 +206,14 @@ def _facts(transcript: Transcript, record: AttentionRecord) -> Iterator[tuple[st
         yield key.replace("_", " "), f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def _data(record: AttentionRecord, transcript: Transcript, wave: Waveform) -> dict[str, Any]:
-    """What the page's script draws from; times in seconds within the piece."""
+def _data(
+    record: AttentionRecord,
+    transcript: Transcript,
+    wave: Waveform,
+    start: Seconds,
+    duration: Seconds,
+) -> dict[str, Any]:
+    """What the page's script draws from; times in seconds from ``start``, that of ``wave``."""
     spectrogram = spectrogram_of(wave)
     levels = 255 * (1 + spectrogram.decibels / RANGE_DB)
     # Head first, so that one head is one image; a scale a row, and the root of what is left, keep
@@ -179,9 +221,9 @@ def _data(record: AttentionRecord, transcript: Transcript, wave: Waveform) -> di
     weights = record.weights.transpose(0, 1)
     scales = weights.amax(-1) if weights.shape[-1] else weights.new_zeros(weights.shape[:2])
     return {
-        "start": record.start,
-        "offset": 0.0,
-        "duration": record.duration,
+        "start": start,
+        "offset": record.start - start,
+        "duration": duration,
         "shift": record.frame_shift,
         "hop": spectrogram.hop,
         "hertz": spectrogram.frequencies,
@@ -192,10 +234,7 @@ def _data(record: AttentionRecord, transcript: Transcript, wave: Waveform) -> di
         "frames": weights.shape[-1],
         "weights": _bytes(255 * (weights / scales.clamp_min(1e-12).unsqueeze(-1)).sqrt()),
         "scales": [[round(scale, 6) for scale in head] for head in scales.tolist()],
-        "words": [
-            [word.word, word.start - record.start, word.end - record.start]
-            for word in transcript.words
-        ],
+        "words": [[word.word, word.start - start, word.end - start] for word in transcript.words],
     }
 
 

@@ -7,7 +7,10 @@ Object.assign(View.prototype, {
       const way = Number(button.dataset.zoom);
       button.onclick = () => this.zoomTo(way ? this.zoom * 1.6 ** way : 1);
     }
-    this.scroller.onscroll = () => this.draw();
+    this.scroller.onscroll = () => {
+      this.draw();
+      for (const view of this.peers) view.scroller.scrollLeft = this.scroller.scrollLeft;
+    };
     this.scroller.onkeydown = (event) => this.key(event);
     this.canvas.onmousemove = (event) => this.hover(event);
     this.canvas.onmouseleave = () => this.leave();
@@ -145,6 +148,15 @@ Object.assign(View.prototype, {
     this.tell(ended);
   },
 
+  // Shows in the other views of the same sound what is heard at a moment.
+  share(ended) {
+    for (const view of this.peers) {
+      view.cursor = this.cursor;
+      view.sounding = ended ? null : view.tokenAt(this.cursor);
+      view.show(ended);
+    }
+  },
+
   // Scrolls only as far as it takes to see a token and a moment.
   reveal(token, time) {
     const view = this.scroller, x = this.x(time);
@@ -155,9 +167,14 @@ Object.assign(View.prototype, {
   },
 
   tell(ended = !this.player?.playing) {
-    this.clock.textContent = `${this.seconds(this.cursor)} / ${this.seconds(this.data.duration)}`;
+    this.show(ended);
     this.button.textContent = ended ? "▶" : "❚❚";
     this.button.setAttribute("aria-label", ended ? "Play" : "Pause");
+    this.share(ended);
+  },
+
+  show(ended) {
+    this.clock.textContent = `${this.seconds(this.cursor)} / ${this.seconds(this.data.duration)}`;
     this.words.forEach((button, index) => {
       const [, from, to] = this.data.words[index];
       button.classList.toggle("now", !ended && this.cursor >= from && this.cursor < to);
@@ -169,22 +186,3 @@ Object.assign(View.prototype, {
     return `${(this.data.start + time).toFixed(2)} s`;
   },
 });
-
-(() => {
-  const views = [];
-  // Made as they come near, so that a page of many recordings opens at once.
-  const near = new IntersectionObserver((seen) => {
-    for (const { target, isIntersecting } of seen) {
-      if (!isIntersecting) continue;
-      near.unobserve(target);
-      views.push(new View(target));
-    }
-  }, { rootMargin: "800px" });
-  document.querySelectorAll("article.entry").forEach((article) => near.observe(article));
-
-  const repaint = () => views.forEach((view) => {
-    view.paint();
-    view.draw();
-  });
-  document.addEventListener("theme", repaint);
-})();

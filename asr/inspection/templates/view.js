@@ -3,10 +3,13 @@ const GUTTER = 74, EDGE = 14, SOUND = 150, LANE = 26, AXIS = 30, TOP = 6;
 const MATRIX = TOP + SOUND + LANE, TRIM = 0.1;
 
 class View {
+  static all = [];
+
   constructor(article) {
     const find = (name) => article.querySelector(name);
     this.data = JSON.parse(find("script.data").textContent);
     this.article = article;
+    this.pair = article.closest(".pair"); // views of one sound, which move together
     this.scroller = find(".scroller");
     this.space = find(".room");
     this.canvas = find(".room canvas");
@@ -15,14 +18,16 @@ class View {
     this.clock = find(".clock");
     this.button = find(".play");
     this.words = [...article.querySelectorAll(".word")];
-    this.zoom = 1;
     this.head = "mean";
     this.chosen = this.over = this.sounding = null;
     this.spectrogram = bytes(this.data.spectrogram);
     this.weights = bytes(this.data.weights);
-    const audio = find("audio");
+    const audio = find("audio") ?? this.pair?.querySelector("audio");
     this.player = audio && new Player(audio, (time, ended) => this.tick(time, ended));
-    this.cursor = 0;
+    const [peer] = this.peers; // made before
+    this.cursor = peer?.cursor ?? 0;
+    this.zoom = peer?.zoom ?? 1;
+    View.all.push(this);
     if (audio) audio.hidden = true;
     find(".tools").hidden = find(".view").hidden = false;
     this.button.disabled = !audio;
@@ -85,21 +90,21 @@ class View {
   }
 
   weight(token, time) {
-    const frame = Math.floor(time / this.data.shift + 1e-6);
+    const frame = Math.floor((time - this.data.offset) / this.data.shift + 1e-6);
     return frame < 0 || frame >= this.data.frames ? 0 : this.rows[token * this.data.frames + frame];
   }
 
   // What a token attended to: its peak and what adjoins it, in seconds.
   stretch(token) {
-    const { frames, shift, duration } = this.data;
+    const { frames, shift, offset, duration } = this.data;
     const row = this.rows.subarray(token * frames, (token + 1) * frames);
-    if (!frames) return [0, 0];
+    if (!frames) return [offset, offset];
     let peak = 0;
     for (let s = 1; s < frames; s++) if (row[s] > row[peak]) peak = s;
     let first = peak, last = peak;
     while (first > 0 && row[first - 1] >= TRIM * row[peak]) first--;
     while (last < frames - 1 && row[last + 1] >= TRIM * row[peak]) last++;
-    return [first * shift, Math.min((last + 1) * shift, duration)];
+    return [offset + first * shift, Math.min(offset + (last + 1) * shift, duration)];
   }
 
   // The token that listens most at a moment, if any does to speak of.
@@ -148,7 +153,13 @@ class View {
     return Math.min(Math.max(time, 0), this.data.duration);
   }
 
-  zoomTo(zoom, x = this.width / 2) {
+  // The other views of the same sound.
+  get peers() {
+    return this.pair ? View.all.filter((view) => view !== this && view.pair === this.pair) : [];
+  }
+
+  zoomTo(zoom, x = this.width / 2, linked = true) {
+    if (linked) this.peers.forEach((view) => view.zoomTo(zoom, x, false));
     const time = this.timeAt(x);
     const token = (this.height / 2 - MATRIX + this.scroller.scrollTop) / this.row;
     this.zoom = Math.min(16, Math.max(1, zoom));
@@ -186,7 +197,7 @@ class View {
 
   drawNow() {
     const c = this.canvas.getContext("2d");
-    const { duration, shift, frames, hop, tokens } = this.data;
+    const { shift, offset, frames, hop, tokens } = this.data;
     const bottom = this.height - AXIS, right = this.width - EDGE;
     c.setTransform(this.ratio, 0, 0, this.ratio, 0, 0);
     c.clearRect(0, 0, this.width, this.height);
@@ -207,7 +218,8 @@ class View {
     c.rect(GUTTER, MATRIX, right - GUTTER, bottom - MATRIX);
     c.clip();
     c.imageSmoothingEnabled = this.row < 2;
-    c.drawImage(this.matrix, this.x(0), this.y(0), this.x(frames * shift) - this.x(0), this.row * tokens.length);
+    const from = this.x(offset);
+    c.drawImage(this.matrix, from, this.y(0), this.x(offset + frames * shift) - from, this.row * tokens.length);
     c.restore();
 
     c.save();
@@ -238,25 +250,25 @@ class View {
 
   // Dims the spectrogram where the token did not listen, and draws its weights as a curve.
   spotlight(c, token) {
-    const { frames, shift } = this.data;
+    const { frames, shift, offset } = this.data;
     const row = this.rows.subarray(token * frames, (token + 1) * frames);
     let most = 1e-9;
     for (const weight of row) most = Math.max(most, weight);
     const base = TOP + SOUND;
     for (let s = 0; s < frames; s++) {
-      const left = this.x(s * shift), width = this.x((s + 1) * shift) - left;
+      const left = this.x(offset + s * shift), width = this.x(offset + (s + 1) * shift) - left;
       if (left + width < GUTTER || left > this.width) continue;
       c.fillStyle = `rgba(4,3,10,${0.72 * (1 - Math.sqrt(row[s] / most))})`;
       c.fillRect(left, TOP, width + 0.4, SOUND);
     }
     c.beginPath();
-    c.moveTo(this.x(0), base);
+    c.moveTo(this.x(offset), base);
     for (let s = 0; s < frames; s++) {
       const height = base - (SOUND - 14) * (row[s] / most);
-      c.lineTo(this.x(s * shift), height);
-      c.lineTo(this.x((s + 1) * shift), height);
+      c.lineTo(this.x(offset + s * shift), height);
+      c.lineTo(this.x(offset + (s + 1) * shift), height);
     }
-    c.lineTo(this.x(frames * shift), base);
+    c.lineTo(this.x(offset + frames * shift), base);
     c.strokeStyle = "#5eead4";
     c.lineWidth = 1.4;
     c.stroke();
