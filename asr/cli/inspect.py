@@ -143,6 +143,8 @@ def _checked_mode(args: argparse.Namespace) -> str:
         raise UsageError("--text: is empty; it is to say what is spoken")
     if args.heads and not args.layers:
         raise UsageError("--heads: of which layers? Give --layers too, as --layers all")
+    if args.manifest is not None and not args.manifest.is_file():
+        raise UsageError(f"--manifest {args.manifest}: no such file")
     if args.compare is not None and not args.compare.exists():
         raise UsageError(f"--compare {args.compare}: no such model bundle")
     mode = args.mode or ("free" if args.text is None and args.manifest is None else "forced")
@@ -159,7 +161,7 @@ def _checked_mode(args: argparse.Namespace) -> str:
 
 
 def _expanded(args: argparse.Namespace) -> Expanded:
-    """The inputs with their texts. Raises InputError for a --manifest that cannot be read."""
+    """The inputs with their texts. Raises InputError for a --manifest that is none."""
     if args.manifest is None:
         found = expand(args.inputs, recursive=args.recursive)
         if args.text is None:

@@ -334,6 +334,7 @@ def test_decoding_flags_reach_the_search(ask, sounds):
         (["a.wav", "--text", "a", "--manifest", "m.jsonl"], "--text and --manifest: both say"),
         (["a.wav", "--manifest", "m.jsonl"], "m.jsonl has none for these inputs"),
         (["a.wav", "--manifest", "m.jsonl", "-o", "m.jsonl", "--mode", "free"], "the manifest"),
+        (["a.wav", "--manifest", "gone"], "--manifest gone: no such file"),
         (["a.wav", "--compare", "gone"], "--compare gone: no such model bundle"),
         (["a.wav", "--heads", "0"], "--heads: of which layers? Give --layers too"),
         (["a.wav", "--layers", "0", "--heads", "first"], "'first' is not a number from 0"),
