@@ -6,6 +6,7 @@ import argparse
 import logging
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -35,12 +36,18 @@ class Model(NamedTuple):
 
 
 class Shown:
-    """What has been asked for, and how many inputs have failed so far."""
+    """What has been asked for; ``failed`` inputs could not even be looked for."""
 
     def __init__(self, args: argparse.Namespace, mode: str, outputs: Outputs, failed: int) -> None:
         self.args, self.mode, self.outputs = args, mode, outputs
         self.exports = Exports.of(args, outputs)
-        self.failed = failed
+        self._unread = failed
+        self._failed: set[Input] = set()
+
+    @property
+    def failed(self) -> int:
+        """How many inputs have failed so far."""
+        return self._unread + len(self._failed)
 
     def write(self, inputs: Sequence[Input], *, paged: bool) -> None:
         """Write the exports, input by input, and the page unless that is to stay as it is.
@@ -90,25 +97,24 @@ class Shown:
     def entries(self, inputs: Sequence[Input], models: Sequence[Model]) -> Iterator[page.Shown]:
         """What there is to show of each input; those that fail are named on standard error."""
         for each in inputs:
-            problems: list[Exception] = []
             try:
-                yield from self.entries_of(each, models, problems)
+                yield from self.entries_of(each, models)
             except (InputError, RuntimeError, MemoryError) as error:  # torch's are RuntimeErrors
-                problems.append(error)
-            for problem in problems:
-                message = str(problem) or type(problem).__name__
-                line = message if message.startswith(each.shown) else f"{each.shown}: {message}"
-                print("asr: error:", one_line(line), file=sys.stderr)
-            self.failed += bool(problems)
+                self.fail(each, error)
 
-    def entries_of(
-        self, each: Input, models: Sequence[Model], problems: list[Exception]
-    ) -> Iterator[page.Shown]:
-        """Of one input; what could not be exported is added to ``problems``."""
+    def fail(self, each: Input, error: Exception) -> None:
+        """One line on standard error."""
+        message = str(error) or type(error).__name__
+        line = message if message.startswith(each.shown) else f"{each.shown}: {message}"
+        print("asr: error:", one_line(line), file=sys.stderr)
+        self._failed.add(each)
+
+    def entries_of(self, each: Input, models: Sequence[Model]) -> Iterator[page.Shown]:
+        """Of one input; what cannot be exported is a failure, but shown all the same."""
         from asr.cli.stream import read_waves
         from asr.inspection.comparison import compare
 
-        # One sound for both models, which resample what is too fine for them.
+        # One sound for both models, as fine as either wants it.
         rate = max(model.transcriber.sample_rate for model in models)
         for wave in read_waves(each, rate, self.args.channel):
             sides, figures = [], []
@@ -124,7 +130,7 @@ class Shown:
                     transcript,
                     wave,
                     model.chosen.heads,
-                    fail=problems.append,
+                    fail=partial(self.fail, each),
                     warn=partial(_log.warning, "%s: %s", shown),
                 )
                 sides.append(_entries(transcript, wave, each.text, name, model.chosen.heads))
@@ -141,6 +147,7 @@ class Shown:
         from asr.inspection.saliency import explained
 
         layers = model.chosen.layers
+        wave = _at(wave, model.transcriber.sample_rate)
         if self.mode == "free":
             (transcript,) = model.transcriber([wave], record=True, inspect=layers)
         elif each.text.strip():
@@ -154,6 +161,17 @@ class Shown:
         if self.args.saliency:
             transcript = explained(transcript, model.transcriber.model, wave)
         return transcript
+
+
+def _at(wave: Waveform, rate: int) -> Waveform:
+    """A sound at a model's rate."""
+    if wave.sample_rate == rate:
+        return wave
+    import soxr
+    import torch
+
+    samples = soxr.resample(wave.samples.numpy(), wave.sample_rate, rate)
+    return replace(wave, samples=torch.from_numpy(samples), sample_rate=rate)
 
 
 def _entries(

@@ -15,10 +15,15 @@ import torch
 from matplotlib._pylab_helpers import Gcf
 
 from asr.cli.main import main
+from asr.glimpses import LogMel
 from asr.inference import bundle
 from asr.inference.bundle import Settings
+from asr.inspection.page import write
+from asr.nn.attention import LocationAware
+from asr.nn.decoders import Recurrent
 from asr.nn.encoders import Conformer
 from asr.nn.encoders.pyramidal import Pyramidal
+from asr.nn.las import LAS
 from asr.text import CharacterTokenizer
 from tests.inference.conftest import CARD, tiny
 from tests.inspection.test_page import Parsed
@@ -186,6 +191,35 @@ def test_models_that_cut_a_sound_differently_keep_one_clock(ask, sounds, other):
     assert {(p["start"], p["duration"]) for p in pieces} == {(one["start"], one["duration"])}
     starts = [float(np.load(path)["start"]) for path in Path().glob("long.compare*.npz")]
     assert [piece["offset"] for piece in pieces] == sorted(starts)
+
+
+def test_models_of_different_rates_hear_one_sound(ask, sounds, tmp_path):
+    coarse = LAS(
+        8000, 13, frontend=partial(LogMel, bins=12), attention=LocationAware,
+        encoder=partial(Conformer, dim=16, heads=2, blocks=1, channels=4, kernel=3),
+        speller=partial(Recurrent, dim=16),
+    )  # fmt: skip
+    path = tmp_path / "coarse"
+    bundle.save(path, coarse, CharacterTokenizer(" abcdefgh'"), card=CARD)
+    words = ["--text", "a bad cab", "--saliency", "--export", "npz"]
+    assert ask(sounds / "one.wav", "--compare", path, *words)[0] == 0
+    fine, rough = Parsed(Path("report.html").read_text()).data()
+    assert fine["spectrogram"] == rough["spectrogram"]
+    assert ask(sounds / "one.wav", "-m", path, *words, "-o", "alone/r.html")[0] == 0
+    with np.load("one.compare.npz") as both, np.load("alone/one.npz") as alone:
+        assert set(both) == set(alone)
+        np.testing.assert_allclose(both["weights"], alone["weights"], atol=1e-4)
+
+
+def test_a_failure_to_export_is_told_though_the_page_fails(ask, sounds, monkeypatch):
+    Path("one-2.npz").touch()
+    monkeypatch.setitem(write.__kwdefaults__, "limit", 1000)
+    noise = 0.1 * np.random.default_rng(0).standard_normal(16000 * 3)
+    soundfile.write(sounds / "one.wav", noise, 16000)
+    Path("report-2.html").touch()
+    status, out, err = ask(sounds / "one.wav", "--export", "npz")
+    assert (status, out) == (1, "")
+    assert "one-2.npz: there already" in err and "report-2.html: there already" in err
 
 
 def test_a_comparison_says_which_model_warns(ask, sounds, other, noise_model):
