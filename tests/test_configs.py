@@ -11,6 +11,7 @@ import yaml
 
 from asr.training import names
 from asr.training.cli import TrainCLI
+from asr.training.data import DATA_MODULES
 
 ROOT = Path(__file__).parents[1]
 FILES = sorted(path for folder in ("conf", "recipes") for path in (ROOT / folder).rglob("*.yaml"))
@@ -49,7 +50,7 @@ def test_the_command_it_opens_with_parses(path: Path) -> None:
     overrides = tuple(word for word in words if word.startswith("--") and "=" in word)
     config = parsed(*files, more=overrides)
     assert config.data.class_path in {
-        f"{made.__module__}.{made.__name__}" for made in names.DATA_MODULES.values()
+        f"{made.__module__}.{made.__name__}" for made in DATA_MODULES.values()
     }
     assert config.trainer.max_steps > 0 or config.trainer.max_epochs
 

@@ -20,7 +20,12 @@ def add_parser(subparsers: argparse._SubParsersAction) -> argparse.ArgumentParse
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Train; the exit status."""
+    """Train; the exit status. UsageError where nothing is said at all."""
+    from asr.cli.options import UsageError
+    from asr.training import NEEDED
+
+    if not arguments.arguments:
+        raise UsageError(NEEDED)
     from asr.training.cli import main
 
     return main(arguments.arguments)

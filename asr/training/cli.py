@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import logging
-import re
 import sys
-import traceback
 import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -13,16 +11,15 @@ from typing import Any
 
 import torch
 import yaml
-from jsonargparse import ArgumentError
 from lightning.pytorch import Trainer
-from lightning.pytorch.callbacks import ModelCheckpoint
+from lightning.pytorch.callbacks import ModelCheckpoint, Timer
 from lightning.pytorch.cli import LightningArgumentParser, LightningCLI
 from lightning.pytorch.loggers import TensorBoardLogger
 from lightning.pytorch.trainer.states import TrainerStatus
 
 from asr.errors import InputError
 from asr.inference.bundle import Bundle, Settings
-from asr.training import initial, names
+from asr.training import NEEDED, initial, names, refusals
 from asr.training.average import Average
 from asr.training.data import SpeechData
 from asr.training.folder import RUN_KEY, RunFolder, checkpoint_of, finish, load_checkpoint
@@ -102,7 +99,8 @@ class TrainCLI(LightningCLI):
         config = self.config
         if self.begins_as is not None:
             self._as_begun(self.begins_as)
-        _check_precision(config.trainer.precision, config.trainer.accelerator)
+        refusals.check_name(config.name, config.runs)
+        refusals.check_trainer(config.trainer)
         self.used = names.shortened(
             yaml.safe_load(self.parser.dump(config, skip_none=False, skip_link_targets=True))
         )
@@ -163,23 +161,24 @@ class TrainCLI(LightningCLI):
         shown = sys.stderr.isatty() if bar is None else bar
         if shown:
             callbacks.append(StderrProgressBar())
-        loggers: Any = config.get("logger")
-        if loggers is True:
-            loggers = [
-                TensorBoardLogger(folder.path, name="", version="tensorboard"),
-                JsonLines(folder.log),
-            ]
+        loggers = config.get("logger")
+        if loggers is True or loggers is None:
+            loggers = TensorBoardLogger(folder.path, name="", version="tensorboard")
+        others = loggers if isinstance(loggers, list) else [loggers] if loggers else []
         trainer = self._instantiate_trainer(
             {
                 **config,
                 "default_root_dir": str(folder.path),
                 "enable_progress_bar": shown,
-                "logger": loggers,
+                "logger": [*others, JsonLines(folder.log)],
             },
             callbacks,
         )
         if trainer.world_size > 1:
             raise InputError(f"trainer.devices: {trainer.world_size} devices; valid: 1")
+        timers = [c for c in trainer.callbacks if isinstance(c, Timer)]  # type: ignore[attr-defined]
+        if self.checkpoint is None and any(t.time_remaining() == 0 for t in timers):
+            raise InputError(f"trainer.max_time={config['max_time']}: must be above 0")
         return trainer
 
     def describe(self) -> None:
@@ -190,7 +189,10 @@ class TrainCLI(LightningCLI):
             data["began as"] = self.config.init_from
         self.model.card = {
             "summary": "A listen-attend-spell speech recogniser.",
-            "data": [f"{key}: {value}" for key, value in data.items()],
+            "data": [
+                f"{key}: {', '.join(map(str, value)) if isinstance(value, list) else value}"
+                for key, value in data.items()
+            ],
             "seed": self.config.seed_everything,
         }
         self.model.settings = Settings(name=self.config.name)
@@ -212,18 +214,27 @@ class TrainCLI(LightningCLI):
 def main(arguments: Sequence[str] | None = None) -> int:
     """Train as the arguments say, evaluate; exit status 0, 1, 2 (usage) or 130 (interrupted)."""
     given = list(sys.argv[1:] if arguments is None else arguments)
+    if not given:
+        return _fail(NEEDED, 2)
     _quiet()
     try:
+        given = names.arguments(_with_checkpoint(given))
         cli = _parsed(given)
         cli.describe()
-    except (InputError, ValueError, ArgumentError) as error:
-        return _fail(_ours(error) or _explained(str(error)), 2)
+    except Exception as error:
+        if said := refusals.explained(error, given):
+            return _fail(said, 2)
+        raise
     try:
         return _train(cli)
     except (InputError, TrainingStopped) as error:
         return _fail(error, 1)
     except KeyboardInterrupt:
         return 130
+    except Exception as error:
+        if said := refusals.lightnings(error):
+            return _fail(said, 2)
+        raise
 
 
 def _train(cli: TrainCLI) -> int:
@@ -269,9 +280,8 @@ def _sentence(figures: Mapping[str, Any]) -> str:
     )
 
 
-def _parsed(given: list[str]) -> TrainCLI:
-    """Everything built, as the arguments, a checkpoint to resume or a bundle to begin with say."""
-    arguments = names.arguments(_with_checkpoint(given))
+def _parsed(arguments: list[str]) -> TrainCLI:
+    """Everything built, as the resolved arguments or a bundle to begin with say."""
     path = initial.told(arguments, "init_from")
     resumed = initial.told(arguments, "resume") or initial.told(arguments, "ckpt_path")
     if not path or resumed:  # a resumed run has its weights from the checkpoint
@@ -308,38 +318,12 @@ def _check_same(before: Mapping[str, Any], now: Mapping[str, Any], path: Path) -
         )
 
 
-def _check_precision(precision: Any, accelerator: str) -> None:
-    device = torch.accelerator.current_accelerator(check_available=True)
-    on_cpu = accelerator == "cpu" or (accelerator == "auto" and device is None)
-    if on_cpu and str(precision) in ("16-mixed", "16", "16-true"):
-        raise InputError(
-            f"trainer.precision={precision}: a CPU has no half precision to train in; valid there: "
-            "32-true, bf16-mixed, 64-true"
-        )
-
-
-def _ours(error: BaseException | None) -> BaseException | None:
-    """The error that one of our constructors raised, below what jsonargparse made of it."""
-    while error is not None:
-        last = None
-        for frame, _ in traceback.walk_tb(error.__traceback__):
-            last = frame.f_globals.get("__name__", "")
-        if isinstance(error, InputError) or (last or "").startswith("asr."):
-            return error
-        error = error.__cause__ or error.__context__
-    return None
-
-
-def _explained(message: str) -> str:
-    """jsonargparse's message, short of the values it repeats."""
-    line = " ".join(message.split())
-    return re.split(r" Given value(?: type)?:", line)[0]
-
-
 def _quiet() -> None:
     """Leave out what Lightning says that is of no use to somebody who trains."""
     for name in ("lightning.pytorch", "lightning.fabric", "lightning_utilities"):
         logging.getLogger(name).setLevel(logging.WARNING)
+    # ... but for what a profiler found: somebody asked for it.
+    logging.getLogger("lightning.pytorch.profilers").setLevel(logging.INFO)
     for text in (
         ".*does not have many workers.*",
         ".*Checkpoint directory .* exists and is not empty.*",

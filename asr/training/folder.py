@@ -17,6 +17,7 @@ from asr import evaluation
 from asr.data import manifest
 from asr.errors import InputError
 from asr.inference import bundle
+from asr.inference.bundle import Bundle
 from asr.inference.transcriber import Transcriber
 from asr.inspection.timing import estimate_shift
 from asr.training.data import SpeechData
@@ -51,13 +52,30 @@ class RunFolder:
                 return path
         raise InputError(f"{self.path}: no checkpoints/{self.best.name} in it; not a run's folder?")
 
+    def made(self) -> Bundle:
+        """The bundle of the chosen checkpoint, with what was measured of it where it was.
+
+        Raises InputError where there is no checkpoint, or none that can be read.
+        """
+        chosen = bundle.from_checkpoint(self.chosen)
+        if not self.bundle.is_dir():
+            return chosen
+        finished = bundle.load(self.bundle)
+        own, theirs = chosen.model.state_dict(), finished.model.state_dict()
+        same = own.keys() == theirs.keys() and all(
+            torch.equal(tensor, theirs[name]) for name, tensor in own.items()
+        )
+        return finished if same else chosen  # a run that was resumed has other weights by now
+
     def refuse_another(self) -> None:
         """InputError where something is there already: a run begins in a folder of its own."""
         if self.path.exists() and (not self.path.is_dir() or any(self.path.iterdir())):
-            remedy = f"resume it with --resume={self.path}" if self.last.is_file() else "delete it"
-            raise InputError(
-                f"{self.path}: a run is there already; {remedy}, or choose another --name"
+            remedy = (
+                f"resume it with --resume={self.path}, or choose another --name"
+                if self.last.is_file()
+                else "choose another --name, or delete it: it has no checkpoint to go on from"
             )
+            raise InputError(f"{self.path}: a run is there already; {remedy}")
 
     def make(self) -> None:
         """Create it, or say in one line why that cannot be."""
@@ -179,7 +197,6 @@ def finish(
         **facts,
         "commit": commit(),
         "machine": f"{platform.machine()}, {device.type}",
-        "torch": torch.__version__,
         "python": platform.python_version(),
     }
     card = {
@@ -201,6 +218,7 @@ def finish(
         "decoding": asdict(options),
         "onset_shift": shift,
         **facts,
+        "torch": torch.__version__,
         "data": data.describe(),
     }
     folder.report.write_text(json.dumps(report, indent=2, allow_nan=False) + "\n", encoding="utf-8")

@@ -13,7 +13,6 @@ from lightning.pytorch.callbacks import Timer
 from torch import Tensor
 from torch.optim import AdamW, Optimizer
 
-from asr.errors import InputError
 from asr.glimpses import Frontend, LogMel, SpecAugment
 from asr.inference import bundle
 from asr.nn.attention import Attention, LocationAware
@@ -292,10 +291,6 @@ class LASModule(LightningModule):
         Without gradients the optimiser leaves parameters and moments as they are: the step is
         skipped. The loss is looked at too, and both in one go, since each look makes a GPU wait.
         """
-        if gradient_clip_algorithm not in (None, "norm"):
-            raise InputError(
-                f"trainer.gradient_clip_algorithm={gradient_clip_algorithm}: valid: norm"
-            )
         norm = torch.nn.utils.clip_grad_norm_(self.parameters(), gradient_clip_val or float("inf"))
         finite = torch.isfinite(norm)
         if self._loss is not None:

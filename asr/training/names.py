@@ -9,39 +9,18 @@ applied before the file's own keys. Wherever a component is expected, three form
 from __future__ import annotations
 
 import difflib
-import inspect
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import yaml
-from lightning.pytorch import Trainer
 
 from asr.errors import InputError
-from asr.glimpses import Frontend
-from asr.nn.attention import Attention
-from asr.nn.decoders import Speller
-from asr.nn.encoders import Encoder
-from asr.training.average import Average
-from asr.training.data import DATA_MODULES
-from asr.training.module import LASModule
-from asr.training.reporting import Figures
-
-#: keys that belong to the run as a whole
-TOP = ("name", "runs", "resume", "ckpt_path", "init_from", "threads", "seed_everything")
+from asr.training.keys import FAMILIES, check
 
 #: options of jsonargparse itself
 OWN = ("--help", "--print_config", "--print_shtab", "--config", "--model.help", "--data.help")
-
-#: where a short name may stand, and what it may be there
-FAMILIES: dict[str, Mapping[str, type]] = {
-    "model.frontend": Frontend.registry,
-    "model.encoder": Encoder.registry,
-    "model.attention": Attention.registry,
-    "model.speller": Speller.registry,
-    "data": DATA_MODULES,
-}
 
 
 def arguments(given: Sequence[str]) -> list[str]:
@@ -199,54 +178,3 @@ def flat(content: Any, above: str = "") -> dict[str, Any]:
         for name, inner in content.items()
         for key, value in flat(inner, f"{above}.{name}" if above else str(name)).items()
     }
-
-
-def check(keys: Iterable[str]) -> None:
-    """InputError for a dotted key that nothing takes, with the nearest that exist.
-
-    jsonargparse would say less, and would take ``--trainer.max_step`` for what it abbreviates.
-    Which component takes which argument, and what lies deeper, is left to it.
-    """
-    valid = _valid()
-    for key in keys:
-        parts = [part for part in key.split(".") if part not in ("init_args", "class_path", "name")]
-        if not parts:
-            continue
-        for depth in range(1, len(parts) + 1):
-            above, name = ".".join(parts[: depth - 1]), parts[depth - 1]
-            if above not in valid:
-                break
-            if name not in valid[above]:
-                raise InputError(f"unknown key {key!r}; {_nearest(name, above, valid)}")
-
-
-def _valid() -> dict[str, set[str]]:
-    """What each group of keys may hold."""
-
-    def takes(made: Any) -> set[str]:
-        return set(inspect.signature(made).parameters) - {"args", "kwargs"}
-
-    return {
-        "": {*TOP, "model", "data", "trainer", "average", "figures"},
-        "model": takes(LASModule) - {"tokenizer", "sample_rate", "seed"},
-        "trainer": takes(Trainer),
-        "average": takes(Average),
-        "figures": takes(Figures),
-        **{
-            key: set().union(*(takes(made) for made in family.values())) - {"seed"}
-            for key, family in FAMILIES.items()
-        },
-    }
-
-
-def _nearest(name: str, above: str, valid: Mapping[str, set[str]]) -> str:
-    near = [f"{above}.{m}".lstrip(".") for m in difflib.get_close_matches(name, valid[above], 1)]
-    near += [
-        f"{group}.{m}".lstrip(".")
-        for group, names in valid.items()
-        if group != above
-        for m in difflib.get_close_matches(name, names, 1, 0.8)
-    ]
-    if near:
-        return f"did you mean {' or '.join(near[:2])}?"
-    return f"valid{f' in {above}' if above else ''}: {', '.join(sorted(valid[above]))}"

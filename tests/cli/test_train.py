@@ -24,7 +24,6 @@ def parser() -> argparse.ArgumentParser:
         ["--config", "a.yaml", "--model.attention=dot", "--trainer.max_steps", "3"],
         ["--help"],
         ["-c", "a.yaml", "--", "x"],
-        [],
     ],
 )
 def test_every_argument_is_handed_on(
@@ -44,9 +43,14 @@ def test_every_argument_is_handed_on(
     assert seen == [given]
 
 
-def test_it_imports_no_torch() -> None:
-    code = "import sys, asr.cli.train; sys.exit(bool({'torch', 'lightning'} & sys.modules.keys()))"
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+def test_alone_it_names_a_file_and_imports_no_torch() -> None:
+    code = (
+        "import sys; from asr.cli.main import main; status = main(['train']);"
+        "sys.exit(9 if {'torch', 'lightning'} & sys.modules.keys() else status)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True)
+    assert done.returncode == 2 and done.stderr.count("\n") == 1
+    assert done.stderr.startswith("asr: error: --config FILE is needed")
 
 
 def test_usage_errors_exit_2(capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,6 +13,7 @@ import torch
 
 from asr.data import manifest
 from asr.data.manifest import Utterance
+from asr.training.cli import main
 
 RATE = 8000
 WORDS = {"ab": (400.0, 900.0), "ba": (900.0, 400.0), "cc": (1500.0, 1500.0)}
@@ -111,3 +112,8 @@ def write(path: Path, config: dict[str, Any]) -> str:
     """A configuration as a file; YAML holds JSON."""
     path.write_text(json.dumps(config))
     return f"--config={path}"
+
+
+def run(path: Path, config: dict[str, Any], *more: str) -> int:
+    """``asr train`` with a configuration; its exit status."""
+    return main([write(path / "run.yaml", config), *more])
