@@ -6,8 +6,12 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from asr.errors import InputError
+
 if TYPE_CHECKING:
     from asr.inference.bundle import Bundle
+
+_STARTER = "starter"
 
 
 def add_parser(subparsers: argparse._SubParsersAction) -> argparse.ArgumentParser:
@@ -15,10 +19,13 @@ def add_parser(subparsers: argparse._SubParsersAction) -> argparse.ArgumentParse
     parser = subparsers.add_parser(
         "bundle",
         help="make a model bundle of a checkpoint, or show one",
-        description="Make a bundle of a training checkpoint: asr bundle CHECKPOINT -o DIR; "
-        "or show what a bundle holds: asr bundle --show BUNDLE.",
+        description="Make a bundle of a training checkpoint, or of a run: "
+        "asr bundle CHECKPOINT -o DIR; or show what a bundle holds: asr bundle --show BUNDLE.",
     )
-    parser.add_argument("checkpoint", nargs="?", type=Path, help="a .ckpt that training wrote")
+    parser.add_argument(
+        "checkpoint", nargs="?", type=Path, metavar="CHECKPOINT",
+        help="a .ckpt that training wrote, or a run's folder: its best one",
+    )  # fmt: skip
     parser.add_argument(
         "-o", "--output", type=Path, metavar="DIR",
         help="the bundle's folder; a name that ends in .zip makes one file",
@@ -27,7 +34,10 @@ def add_parser(subparsers: argparse._SubParsersAction) -> argparse.ArgumentParse
         "--overwrite", action=argparse.BooleanOptionalAction, default=False,
         help="replace a bundle that is there already (default: refuse)",
     )  # fmt: skip
-    parser.add_argument("--show", type=Path, metavar="BUNDLE", help="print its card and contents")
+    parser.add_argument(
+        "--show", type=Path, metavar="BUNDLE",
+        help=f"print its card and contents; {_STARTER} is the model that comes along",
+    )  # fmt: skip
     parser.set_defaults(run=run)
     return parser
 
@@ -47,8 +57,16 @@ def run(args: argparse.Namespace) -> int:
 
     from asr.inference import archive, bundle
 
-    archive.check_target(args.output, overwrite=args.overwrite)  # before the long part
-    made = bundle.from_checkpoint(args.checkpoint)
+    try:
+        archive.check_target(args.output, overwrite=args.overwrite)  # before the long part
+    except InputError as error:
+        raise UsageError(str(error)) from None
+    if args.checkpoint.is_dir():
+        from asr.training.folder import RunFolder
+
+        made = RunFolder(args.checkpoint).made()
+    else:
+        made = bundle.from_checkpoint(args.checkpoint)
     bundle.save(
         args.output,
         made.model,
@@ -66,8 +84,10 @@ def _show(path: Path) -> int:
 
     from asr.inference import bundle
     from asr.inference.card import render
+    from asr.inference.transcriber import STARTER
 
-    loaded = bundle.load(path)
+    named = str(path) == _STARTER and not path.exists()
+    loaded = bundle.load(STARTER if named else path)
     print(render(loaded.card, loaded.config))
     print("## Contents\n")
     for key, value in _contents(loaded):
@@ -88,6 +108,6 @@ def _contents(loaded: Bundle) -> list[tuple[str, object]]:
         ("vocabulary", f"{loaded.tokenizer.vocabulary_size} {loaded.tokenizer.kind}"),
         ("encoder frame", f"{1000 * model.frame_shift:g} ms"),
         ("longest piece", f"{loaded.settings.max_piece_seconds:g} s"),
-        ("search", dict(loaded.settings.search) or "defaults"),
+        ("search", ", ".join(f"{k} {v}" for k, v in loaded.settings.search.items()) or "defaults"),
         ("fingerprint", loaded.fingerprint),
     ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from asr.inference.archive import printable
@@ -13,6 +13,7 @@ _SECTIONS = {
     "cannot": "What it cannot hear",
     "licence": "Licence",
 }
+_SAID = ("summary", "results", "name")  # each has a place of its own
 _RESULT = ("wer", "substitutions", "deletions", "insertions", "reference_words")
 
 
@@ -34,13 +35,13 @@ def render(card: Mapping[str, Any], config: Mapping[str, Any]) -> str:
             lines += [f"## {title}", "", _text(card[key]), ""]
     results = card.get("results")
     if isinstance(results, list) and results:
-        lines += ["## Word error rate", ""]
-        lines += ["| set | WER | substitutions | deletions | insertions | reference words |"]
-        lines += ["|---|---|---|---|---|---|"]
-        for result in (one for one in results if isinstance(one, Mapping)):
-            figures = [_figure(key, result.get(key)) for key in _RESULT]
-            lines += [f"| {_cell(result.get('set', ''))} | {' | '.join(figures)} |"]
-        lines += [""]
+        rows = [
+            (_cell(one.get("set", "")), *(_figure(key, one.get(key)) for key in _RESULT))
+            for one in results
+            if isinstance(one, Mapping)
+        ]
+        head = ("set", "WER", *(key.replace("_", " ") for key in _RESULT[1:]))
+        lines += ["## Word error rate", "", *_table(head, rows, figures=True), ""]
     facts = {
         "language": config["language"],
         "sample rate": f"{model.get('sample_rate', '')} Hz",
@@ -51,11 +52,29 @@ def render(card: Mapping[str, Any], config: Mapping[str, Any]) -> str:
         },
         "text normalisation": config["normalisation"],
         **{f"{name} version": version for name, version in config["versions"].items()},
-        **{k: v for k, v in card.items() if k not in (*_SECTIONS, "summary", "results")},
+        **{k: v for k, v in card.items() if k not in (*_SECTIONS, *_SAID, *config["versions"])},
     }
-    lines += ["## Facts", "", "| | |", "|---|---|"]
-    lines += [f"| {_cell(key)} | {_cell(value)} |" for key, value in facts.items()]
+    pairs = [(_cell(key.replace("_", " ")), _cell(value)) for key, value in facts.items()]
+    lines += ["## Facts", "", *_table(("", ""), pairs)]
     return "\n".join(lines) + "\n"
+
+
+def _table(
+    head: Sequence[str], rows: Sequence[Sequence[str]], *, figures: bool = False
+) -> list[str]:
+    """Lines of Markdown whose columns line up in a terminal too; ``figures`` stand to the right."""
+    widths = [max(3, *map(len, column)) for column in zip(head, *rows, strict=True)]
+    places = [str.ljust, *[str.rjust if figures else str.ljust] * (len(head) - 1)]
+
+    def line(cells: Sequence[str]) -> str:
+        placed = [put(cell, n) for put, cell, n in zip(places, cells, widths, strict=True)]
+        return f"| {' | '.join(placed)} |"
+
+    rule = [
+        ("-" if put is str.ljust else ":").rjust(n, "-")
+        for put, n in zip(places, widths, strict=True)
+    ]
+    return [line(head), line(rule), *map(line, rows)]
 
 
 def _text(value: Any) -> str:

@@ -12,7 +12,6 @@ import torch
 from asr.errors import InputError
 from asr.inference import bundle
 from asr.inference.bundle import Settings
-from asr.inference.card import render
 from asr.nn.attention import Attention
 from asr.nn.decoders import Speller
 from asr.nn.encoders import Conformer, Encoder
@@ -119,35 +118,6 @@ def test_a_fingerprint_follows_the_weights_but_not_the_card(copy, tmp_path, toke
     loaded = bundle.load(copy)
     bundle.save(tmp_path / "other", other, tokenizer, card={}, settings=loaded.settings)
     assert bundle.load(tmp_path / "other").fingerprint != before
-
-
-def test_the_card_is_rendered_for_people(saved):
-    text = (saved / "README.md").read_text()
-    assert text.startswith("# noise\n")
-    for expected in (
-        "A model of noise.",
-        "CC0",
-        "12.50%",
-        "| 8 |",
-        "hours | 0.5",
-        "location_aware",
-    ):
-        assert expected in text
-    assert "| test | 12.50% | 1 |  |  | 8 |" in text  # not measured: blank
-
-
-@pytest.mark.parametrize(
-    "card",
-    [
-        {"results": "all good", "data": {"a": 1}},
-        {"results": ["good", {"wer": "low", "set": None}], "hours": [1]},
-        {"summary": "\x1b[2Jgone", "x\x9by": "\x07"},
-    ],
-)
-def test_any_json_can_be_rendered_and_steers_no_terminal(card):
-    config = {"name": "n", "language": "", "normalisation": "none", "versions": {}, "model": {}}
-    text = render(card, config)
-    assert all(c.isprintable() or c == "\n" for c in text)
 
 
 def test_no_pickle_is_in_it(saved):
