@@ -61,8 +61,8 @@ class Coverage(Attention):
     def step(
         self, query: Tensor, memory: Memory, state: Covered, *, mode: Mode
     ) -> tuple[Attended, Covered]:
-        features = self.coverage(state.total.unsqueeze(-1).to(memory.keys.dtype))
-        scores = self.score(query, memory.keys, features)
+        heard = state.total.unsqueeze(-1).to(memory.keys.dtype)
+        scores = self.score(query, memory.keys, heard, self.coverage.weight)
         weights = masked_softmax(scores, per_row(memory.mask, len(query)))
         overlap = torch.minimum(weights, state.total).sum(-1)
         weights_of_heads = weights.unsqueeze(1)

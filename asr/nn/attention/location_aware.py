@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from asr.nn.about import About
 from asr.nn.attention.base import Attended, Attention, Memory, Mode, memory_mask
-from asr.nn.attention.parts import mix, windows
+from asr.nn.attention.parts import additive_energies, convolved, mix
 from asr.nn.masking import masked_softmax
 from asr.types import Encoded
 
@@ -91,12 +91,16 @@ class LocationAware(Attention):
     def step(
         self, query: Tensor, memory: Memory, state: LocationState, *, mode: Mode
     ) -> tuple[Attended, LocationState]:
-        batch, size, width = memory.keys.shape
+        batch, size, _ = memory.keys.shape
         share = len(query) // batch
-        queries = self.query(query).view(batch, share, 1, width)
-        features = self._features(state, memory.keys.dtype).view(batch, share, size, width)
-        mixed = torch.tanh(memory.keys.unsqueeze(1) + queries + features)
-        energies = self.energy(mixed).squeeze(-1).float() * self.sharpening
+        energies = additive_energies(
+            self.query(query),
+            memory.keys,
+            self.energy.weight,
+            self._features(state),
+            self.location.weight,
+        )
+        energies = energies.view(batch, share, size) * self.sharpening
         mask = memory.mask.unsqueeze(1)
         if self.window and mode == "decode":
             mask = mask & self._near(state.previous).view(batch, share, size)
@@ -109,16 +113,14 @@ class LocationAware(Attention):
         attended = Attended(mix(weights.unsqueeze(1), memory.values), weights.unsqueeze(1))
         return attended, LocationState(weights, state.total + weights)
 
-    def _features(self, state: LocationState, dtype: torch.dtype) -> Tensor:
-        """U (F * a): (N,S,K). A convolution of one channel is a product with its windows."""
+    def _features(self, state: LocationState) -> Tensor:
+        """F * a: (N,S,channels)."""
         around = {
             "previous": (state.previous,),
             "accumulated": (state.total,),
             "both": (state.previous, state.total),
         }[self.convolve]
-        half = self.kernel // 2
-        seen = torch.cat([windows(vector, half, half) for vector in around], -1)
-        return self.location(seen.to(dtype) @ self.filters)
+        return convolved([vector.unsqueeze(1) for vector in around], self.filters.unsqueeze(0))
 
     def _near(self, previous: Tensor) -> Tensor:
         """(N,S) True within ``window`` frames of the median of ``previous``; at first of 0."""

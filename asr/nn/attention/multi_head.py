@@ -14,11 +14,12 @@ from asr.nn.attention.parts import (
     Stateless,
     Weighed,
     above_zero,
+    additive_energies,
     at_least,
+    convolved,
     dot_scores,
     mix_heads,
     per_row,
-    windows,
 )
 from asr.nn.masking import masked_softmax
 from asr.types import Encoded
@@ -146,31 +147,26 @@ class MultiHeadLocation(Attention):
     def step(
         self, query: Tensor, memory: Memory, state: HeadsState, *, mode: Mode
     ) -> tuple[Attended, HeadsState]:
-        batch, size, width = memory.keys.shape
-        rows = len(query)
-        split = (self.heads, width // self.heads)
-        queries = self.query(query).view(batch, rows // batch, 1, *split)
-        keys = memory.keys.view(batch, 1, size, *split)
-        features = self._features(state, memory.keys.dtype)  # (N,A,S,D)
-        features = features.transpose(1, 2).reshape(batch, rows // batch, size, *split)
-        inner = torch.tanh(queries + keys + features)
-        with torch.autocast(query.device.type, enabled=False):
-            scores = (inner.float() * self.energy.float()).sum(-1) * self.sharpening
-        weights = masked_softmax(scores.transpose(2, 3), memory.mask[:, None, None, :])
-        weights = weights.reshape(rows, self.heads, size)
+        # Heads side by side: each has its own columns of K, and 0 in the others'.
+        apart = torch.eye(self.heads, device=query.device, dtype=self.energy.dtype)
+        energy = (apart.unsqueeze(2) * self.energy).flatten(1)  # (A,K)
+        extend = (apart[:, None, :, None] * self.location.transpose(1, 2).unsqueeze(2)).flatten(2)
+        scores = additive_energies(
+            self.query(query), memory.keys, energy, self._features(state), extend.flatten(0, 1)
+        )
+        mask = per_row(memory.mask, len(query)).unsqueeze(1)
+        weights = masked_softmax(scores * self.sharpening, mask)
         context = self.output(mix_heads(weights, memory.values))
         return Attended(context, weights), HeadsState(weights, state.total + weights)
 
-    def _features(self, state: HeadsState, dtype: torch.dtype) -> Tensor:
-        """U (F * a) of each head: (N,A,S,D)."""
-        half = self.kernel // 2
+    def _features(self, state: HeadsState) -> Tensor:
+        """F * a of each head: (N,S,A x channels)."""
         around = {
             "previous": (state.previous,),
             "accumulated": (state.total,),
             "both": (state.previous, state.total),
         }[self.convolve]
-        seen = torch.cat([windows(vector, half, half) for vector in around], -1)
-        return seen.to(dtype) @ self.filters @ self.location
+        return convolved(around, self.filters)
 
 
 def check_heads(dim: int, heads: int) -> None:

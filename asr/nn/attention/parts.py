@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import torch
@@ -11,6 +11,9 @@ from torch import Tensor, nn
 
 from asr.nn.attention.base import Attended, Attention, Memory, Mode
 from asr.types import Encoded
+
+#: numbers of one array that a processor's second cache holds beside what else is needed
+IN_CACHE = 400_000
 
 
 class NoState(NamedTuple):
@@ -65,16 +68,67 @@ class AdditiveScore(nn.Module):
         """(B,S,K), once per utterance."""
         return self.key(encoded.states)
 
-    def forward(self, query: Tensor, keys: Tensor, features: Tensor | None = None) -> Tensor:
-        """query (N,H), keys (B,S,K), features (N,S,K) inside the tanh -> (N,S) float32."""
-        batch, size, width = keys.shape
-        share = query.shape[0] // batch
-        inner = self.query(query).view(batch, share, 1, width) + keys.unsqueeze(1)
-        if features is not None:
-            inner = inner + features.view(batch, share, size, width)
-        with torch.autocast(query.device.type, enabled=False):
-            energies = torch.tanh(inner).float() @ self.energy.weight[0].float()
-        return energies.view(-1, size) if size else energies.view(len(query), 0)
+    def forward(
+        self,
+        query: Tensor,
+        keys: Tensor,
+        features: Tensor | None = None,
+        extend: Tensor | None = None,
+    ) -> Tensor:
+        """query (N,H), keys (B,S,K) -> (N,S) float32; features (N,S,E) enter as U f, U (K,E)."""
+        queries, weight = self.query(query), self.energy.weight
+        return additive_energies(queries, keys, weight, features, extend).squeeze(1)
+
+
+def additive_energies(
+    queries: Tensor,
+    keys: Tensor,
+    energy: Tensor,
+    features: Tensor | None = None,
+    extend: Tensor | None = None,
+) -> Tensor:
+    """v_a · tanh(q + k_j + U f_j) for each v_a: (N,A,S) float32, also under mixed precision.
+
+    queries (N,K), keys (B,S,K) shared by the N/B rows of an utterance, energy (A,K), and, where
+    there are any, features (N,S,E) with extend U (K,E).
+
+    The N x S x K numbers inside are what attending costs, moving them more than computing them:
+    they are changed in place and, where no gradient is kept, made for so few utterances at a time
+    that they stay in the processor's cache.
+    """
+    batch, size, width = keys.shape
+    share = len(queries) // batch
+    queries = queries.view(batch, share, 1, width)
+    if features is not None:
+        features = features.view(batch, share, size, features.shape[-1])
+    count = batch
+    if not torch.is_grad_enabled() and not torch.compiler.is_compiling():
+        count = max(1, IN_CACHE // max(1, share * size * width))
+    found = []
+    for first in range(0, batch, count):
+        some = slice(first, first + count)
+        inner = keys[some].unsqueeze(1) + queries[some]
+        if features is not None and extend is not None:
+            inner += nn.functional.linear(features[some], extend)
+        inner.tanh_()
+        with torch.autocast(inner.device.type, enabled=False):
+            found.append(nn.functional.linear(inner.float(), energy.float()))
+    return torch.cat(found).view(batch * share, size, len(energy)).transpose(1, 2)
+
+
+def convolved(vectors: Sequence[Tensor], filters: Tensor) -> Tensor:
+    """F * a: vectors, each (N,G,S), filters (G,len(vectors) x kernel,E) -> (N,S,G x E).
+
+    Each group g has filters of its own over all vectors; row ``i kernel + k`` of them is for the
+    frame ``k - kernel // 2`` away in vector i.
+    """
+    groups, inputs, channels = filters.shape
+    kernel = inputs // len(vectors)
+    seen = torch.stack(list(vectors), 2).flatten(1, 2).to(filters.dtype)
+    if not seen.shape[-1]:
+        return seen.new_zeros(len(seen), 0, groups * channels)
+    weight = filters.transpose(1, 2).reshape(groups * channels, len(vectors), kernel)
+    return nn.functional.conv1d(seen, weight, padding=kernel // 2, groups=groups).transpose(1, 2)
 
 
 def dot_scores(queries: Tensor, keys: Tensor) -> Tensor:
