@@ -12,6 +12,7 @@ CORPORA = {
     "folder": "any folder of recordings with transcripts",
     "fsdd": "Free Spoken Digit Dataset: isolated digits, and strings made of them",
     "librispeech": "LibriSpeech and Libri-Light's limited sets, downloaded if there is no source",
+    "speechocean762": "English read by Mandarin speakers, half of them children",
 }
 #: What a corpus' ``prepare`` takes besides source and out.
 OPTIONS: dict[str, tuple[str, ...]] = {
@@ -22,6 +23,9 @@ OPTIONS: dict[str, tuple[str, ...]] = {
     ),
     "fsdd": ("leave_out",),
     "librispeech": ("subset", "url", "skip_broken", "quiet"),
+    "speechocean762": (
+        "valid", "longest", "shortest", "subwords", "tokenizer", "skip_broken", "quiet",
+    ),
 }  # fmt: skip
 #: Those whose ``prepare`` takes no source for an answer, and downloads.
 DOWNLOADED = ("librispeech",)

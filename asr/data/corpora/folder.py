@@ -54,9 +54,6 @@ def prepare(
     ``skip_broken``, for recordings without a transcript and files that cannot be decoded.
     """
     source, out = Path(source), Path(out)
-    if valid + test >= 1:
-        raise InputError(f"--valid {valid:g} --test {test:g}: together below 1, or nothing is left")
-    given = _loaded(tokenizer)
     table = _table(source)
     if table is None and column:
         raise InputError(f"{source}: --column is for tables, and there is none in it")
@@ -70,6 +67,44 @@ def prepare(
             f"{source}: no recordings; audio with a .txt beside each, or a table (.tsv, .csv, "
             ".jsonl), is expected"
         )
+    return settle(
+        utterances,
+        broken,
+        source,
+        out,
+        valid=valid,
+        test=test,
+        shortest=shortest,
+        longest=longest,
+        subwords=subwords,
+        tokenizer=tokenizer,
+        skip_broken=skip_broken,
+        quiet=quiet,
+    )
+
+
+def settle(
+    utterances: Sequence[Utterance],
+    broken: Sequence[str],
+    source: Path,
+    out: Path,
+    *,
+    valid: float,
+    test: float,
+    shortest: float,
+    longest: float,
+    subwords: int,
+    tokenizer: str,
+    skip_broken: bool,
+    quiet: bool,
+) -> list[Path]:
+    """What :func:`prepare` does once utterances are found, and what is ``broken`` about others.
+
+    Other corpora whose splits leave something open use it too.
+    """
+    if valid + test >= 1:
+        raise InputError(f"--valid {valid:g} --test {test:g}: together below 1, or nothing is left")
+    given = _loaded(tokenizer)
     heard, undecoded = hear((u.audio for u in utterances), quiet=quiet)
     refuse([*broken, *undecoded.values()], skip=skip_broken)
     utterances = [
