@@ -12,7 +12,7 @@ from typing import Any
 import torch
 import yaml
 from lightning.pytorch import Trainer
-from lightning.pytorch.callbacks import ModelCheckpoint, Timer
+from lightning.pytorch.callbacks import Callback, Timer
 from lightning.pytorch.cli import LightningArgumentParser, LightningCLI
 from lightning.pytorch.loggers import TensorBoardLogger
 from lightning.pytorch.trainer.states import TrainerStatus
@@ -21,6 +21,7 @@ from asr.errors import InputError
 from asr.inference.bundle import Bundle, Settings
 from asr.training import NEEDED, initial, names, refusals
 from asr.training.average import Average
+from asr.training.checkpoints import checkpoints
 from asr.training.data import SpeechData
 from asr.training.folder import RUN_KEY, RunFolder, checkpoint_of, finish, load_checkpoint
 from asr.training.module import LASModule, TrainingStopped
@@ -139,23 +140,11 @@ class TrainCLI(LightningCLI):
     def instantiate_trainer(self, **kwargs: Any) -> Trainer:
         folder = self.folder
         config = self._get(self.config_init, "trainer", default={})
-        callbacks = [
+        callbacks: list[Callback] = [
             self._get(self.config_init, "average"),
             Lines(),
             self._get(self.config_init, "figures"),
-            ModelCheckpoint(
-                folder.checkpoints,
-                "best",
-                monitor="val/wer",
-                enable_version_counter=False,
-                save_on_train_epoch_end=False,
-            ),
-            ModelCheckpoint(
-                folder.checkpoints,
-                "last",
-                enable_version_counter=False,
-                save_on_train_epoch_end=True,
-            ),
+            *checkpoints(folder),
         ]
         bar = config.get("enable_progress_bar")
         shown = sys.stderr.isatty() if bar is None else bar
@@ -326,6 +315,7 @@ def _quiet() -> None:
     logging.getLogger("lightning.pytorch.profilers").setLevel(logging.INFO)
     for text in (
         ".*does not have many workers.*",
+        ".*your dataloader is not resumable.*",  # it is: see data.Consecutive
         ".*Checkpoint directory .* exists and is not empty.*",
         ".*LightningCLI's args parameter is intended.*",
         ".*The number of training batches .* is smaller than the logging interval.*",
