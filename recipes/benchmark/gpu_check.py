@@ -29,6 +29,8 @@ from lightning.pytorch import Callback, LightningDataModule, Trainer
 from torch.utils.data import DataLoader
 from torch.utils.flop_counter import FlopCounterMode
 
+sys.path.insert(0, str(Path(__file__).parents[2]))  # it runs as a script, and as a module
+
 from asr.data.batching import as_is
 from asr.nn.attention import Attention
 from asr.nn.decoders import Speller

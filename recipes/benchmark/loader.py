@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 import random
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -21,6 +22,8 @@ from pathlib import Path
 import soundfile
 import torch
 from torch.utils.data import DataLoader
+
+sys.path.insert(0, str(Path(__file__).parents[2]))  # it runs as a script, and as a module
 
 from asr.data import manifest
 from asr.data.augment import Perturbation
