@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 import torch
 from torch import Tensor
@@ -13,7 +13,17 @@ from torch.nn import functional
 
 from asr.types import Seconds
 
-PieceT = TypeVar("PieceT", bound="Piece")
+
+class Sound(Protocol):
+    """Samples (L,), and how long they last."""
+
+    @property
+    def samples(self) -> Tensor: ...
+    @property
+    def duration(self) -> Seconds: ...
+
+
+SoundT = TypeVar("SoundT", bound=Sound)
 
 _CELL: Seconds = 0.01  # energy is measured in cells of this
 _PAUSE: Seconds = 0.3  # and the quietest stretch of this length is looked for
@@ -76,12 +86,12 @@ def _loudness(samples: Tensor, cell: int) -> Tensor:
     return functional.avg_pool1d(energy, 2 * half + 1, 1, half, count_include_pad=False)[0]
 
 
-def batches(pieces: Iterable[PieceT], seconds: Seconds) -> list[list[PieceT]]:
+def batches(pieces: Iterable[SoundT], seconds: Seconds) -> list[list[SoundT]]:
     """Pieces of like length together, each batch of at most so many seconds with its padding.
 
     A piece longer than that is a batch by itself.
     """
-    made: list[list[PieceT]] = []
+    made: list[list[SoundT]] = []
     for piece in sorted(pieces, key=lambda piece: -len(piece.samples)):
         if made and made[-1][0].duration * (len(made[-1]) + 1) <= seconds:
             made[-1].append(piece)
@@ -90,7 +100,7 @@ def batches(pieces: Iterable[PieceT], seconds: Seconds) -> list[list[PieceT]]:
     return made
 
 
-def padded(pieces: Sequence[Piece]) -> tuple[Tensor, Tensor]:
+def padded(pieces: Sequence[Sound]) -> tuple[Tensor, Tensor]:
     """waves (B,L) padded with zeros, lengths (B,) samples."""
     waves = torch.nn.utils.rnn.pad_sequence([piece.samples for piece in pieces], batch_first=True)
     return waves, torch.tensor([len(piece.samples) for piece in pieces])

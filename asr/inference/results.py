@@ -12,6 +12,7 @@ from torch import Tensor
 
 from asr.inference.bundle import Bundle
 from asr.inference.pieces import Piece
+from asr.inference.silence import Given
 from asr.inspection import diagnostics
 from asr.inspection.records import record_of
 from asr.inspection.timing import word_times
@@ -29,8 +30,6 @@ from asr.types import (
 _LONG_JUMP: Seconds = 1.0
 #: So much sound after the last thing that was listened to is no breath.
 _LONG_TAIL: Seconds = 2.0
-#: Sound whose peak stays below this (-80 dB of full scale) holds nothing to hear.
-SILENCE = 1e-4
 
 _MEANS = ("entropy", "relative_entropy", "monotonicity", "coverage")
 _SUMS = ("backward_jumps",)
@@ -38,9 +37,13 @@ _SUMS = ("backward_jumps",)
 
 @dataclass(frozen=True)
 class Heard:
-    """What was made of one piece; times are those of its file."""
+    """What was made of one piece; times are those of its file.
+
+    ``listened`` says how many seconds the model was given.
+    """
 
     piece: Piece
+    listened: Seconds
     texts: tuple[tuple[str, float], ...]
     words: tuple[Word, ...]
     record: AttentionRecord
@@ -49,7 +52,7 @@ class Heard:
 
 
 def heard(
-    piece: Piece,
+    given: Given,
     hypotheses: Sequence[Hypothesis],
     bundle: Bundle,
     id: str,
@@ -57,30 +60,39 @@ def heard(
     mode: Literal["free", "forced"] = "free",
     listener: Mapping[str, Tensor] = MappingProxyType({}),
 ) -> Heard:
-    """Words, times and diagnostics of a piece's hypotheses, best first."""
-    tokenizer, best = bundle.tokenizer, hypotheses[0]
+    """Words, times and diagnostics of what the model made of a piece, best hypothesis first."""
+    tokenizer, piece, best = bundle.tokenizer, given.piece, hypotheses[0]
     record = record_of(
         id,
-        best,
+        given.placed(best),
         tokenizer,
         bundle.model,
         piece.duration,
         start=piece.start,
         mode=mode,
-        listener=listener,
+        listener={name: given.matrix(matrix) for name, matrix in listener.items()},
     )
-    words = word_times(
-        record,
-        tokenizer.words(best.tokens),
-        best.log_probs,
-        onset_shift=bundle.settings.onset_shift,
-    )
+    words = [
+        replace(
+            word,
+            start=piece.start + given.when(word.start, record.frame_shift),
+            end=piece.start + given.when(word.end, record.frame_shift, ends=True),
+        )
+        # Read off what the model was given: frames that it never saw belong to no word.
+        for word in word_times(
+            record_of(id, best, tokenizer, bundle.model, given.duration, mode=mode),
+            tokenizer.words(best.tokens),
+            best.log_probs,
+            onset_shift=bundle.settings.onset_shift,
+        )
+    ]
     loud = diagnostics.loud(piece.samples, piece.sample_rate, record.frame_shift)
     figures = diagnostics.measure(record, loud)
     return Heard(
         piece,
+        given.duration,
         tuple((_text(bundle, h), h.score) for h in hypotheses),
-        tuple(replace(w, start=piece.start + w.start, end=piece.start + w.end) for w in words),
+        tuple(replace(word, end=max(word.start, word.end)) for word in words),
         record,
         figures,
         tuple(_doubts(piece, best, figures)),

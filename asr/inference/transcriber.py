@@ -8,20 +8,22 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal, Self
 
-import soxr
 import torch
 
 from asr.errors import InputError
 from asr.inference import bundle as bundles
 from asr.inference.bundle import Bundle
 from asr.inference.pieces import Piece, batches, padded
-from asr.inference.results import SILENCE, Heard, heard, transcript
+from asr.inference.results import Heard, heard, transcript
+from asr.inference.silence import Given, given
+from asr.inference.sources import Source, source
 from asr.search import SearchOptions, forced, search
 from asr.text import normalise
 from asr.types import Encoded, Hypothesis, Seconds, Transcript, TranscriptWarning, Waveform
 
 STARTER = Path(__file__).parent / "starter"
 _DTYPES = {"auto": torch.float32, "float32": torch.float32, "bfloat16": torch.bfloat16}
+MARGIN: Seconds = 0.3
 _DIVISIBLE: Seconds = 6.0  # a doubtful piece of at least this is tried again in halves,
 _HALF = 0.6  # each of at most this much of it
 
@@ -41,6 +43,10 @@ class Transcriber:
         threads: CPU threads of torch, for the whole process; None leaves them alone.
         batch_seconds: of sound that is decoded at once.
         max_piece_seconds: None takes the bundle's.
+        margin_seconds: silence around what sounds in a piece that the model is given: longer
+            silence is left out, and what a recording cut tightly around the words lacks is made
+            up (see :mod:`asr.inference.silence`). Times stay those of the recording. 0 gives the
+            model every piece as it is.
 
     Raises:
         InputError: a search that the model cannot do, a device that cannot be used.
@@ -57,6 +63,7 @@ class Transcriber:
         threads: int | None = None,
         batch_seconds: Seconds = 120.0,
         max_piece_seconds: Seconds | None = None,
+        margin_seconds: Seconds = MARGIN,
     ) -> None:
         if dtype not in _DTYPES:
             raise ValueError(f"dtype={dtype!r}: valid are {', '.join(_DTYPES)}")
@@ -68,6 +75,8 @@ class Transcriber:
         ):
             if not value > 0:
                 raise ValueError(f"{key}={value}: must be above 0 seconds")
+        if not 0 <= margin_seconds <= 10:
+            raise ValueError(f"margin_seconds={margin_seconds}: must be 0 to 10 seconds")
         if threads is not None:
             if threads < 1:
                 raise ValueError(f"threads={threads}: at least 1 is needed")
@@ -79,6 +88,7 @@ class Transcriber:
         self.device = _device(device)
         self.dtype = _DTYPES[dtype]
         self.batch_seconds, self.max_piece_seconds = batch_seconds, max_piece_seconds
+        self.margin_seconds = margin_seconds
         self.model = bundle.model.to(self.device).eval()
 
     @classmethod
@@ -100,21 +110,16 @@ class Transcriber:
         attention, ``inspect`` names the listener's layers whose matrices are kept with it.
         """
         options = self.search.resolve(has_ctc=self.model.ctc is not None)
-        ready = [self._prepare(index, wave) for index, wave in enumerate(waves)]
-        pieces = [
-            part
-            for whole, doubt in ready
-            if doubt is None
-            for part in _audible(whole.split(self.max_piece_seconds))
-        ]
+        sources = self._sources(waves)
+        pieces = (p for each in sources for p in each.pieces(self.max_piece_seconds))
 
-        def listen(pieces: Sequence[Piece]) -> list[Heard]:
+        def listen(pieces: Iterable[Piece]) -> list[Heard]:
             found = []
-            for batch in batches(pieces, self.batch_seconds):
+            for batch in batches(self._given(pieces, sources), self.batch_seconds):
                 encoded = self._encode(batch, inspect)
                 with self._computing():
                     hypotheses = search(self.model, encoded, options)
-                found += self._heard(batch, hypotheses, encoded, waves, mode="free")
+                found += self._heard(batch, hypotheses, encoded, sources, mode="free")
             return found
 
         found = listen(pieces)
@@ -122,11 +127,11 @@ class Transcriber:
         again = [
             half
             for part in found
-            if part.warnings and part.piece.duration >= _DIVISIBLE
-            for half in _audible(part.piece.split(_HALF * part.piece.duration))
+            if part.warnings and part.listened >= _DIVISIBLE
+            for half in part.piece.split(_HALF * part.piece.duration)
         ]
         found = _healthier(found, listen(again))
-        return self._transcripts(waves, ready, found, dataclasses.asdict(options), record=record)
+        return self._transcripts(sources, found, dataclasses.asdict(options), record=record)
 
     def force(
         self, waves: Sequence[Waveform], texts: Sequence[str], *, inspect: Collection[str] = ()
@@ -139,45 +144,38 @@ class Transcriber:
         """
         if len(waves) != len(texts):
             raise ValueError(f"{len(texts)} texts for {len(waves)} waveforms: one each is needed")
-        ready = [self._prepare(index, wave) for index, wave in enumerate(waves)]
+        sources = self._sources(waves)
         spoken = [normalise(text, self.bundle.settings.normalisation) for text in texts]
         ids = [self.bundle.tokenizer.encode(text) for text in spoken]
+        whole = (each.whole() for each in sources if each.doubt is None)
         found: list[Heard] = []
-        for batch in batches((w for w, doubt in ready if doubt is None), self.batch_seconds):
+        for batch in batches(self._given(whole, sources), self.batch_seconds):
             encoded = self._encode(batch, inspect)
-            rows = [torch.tensor(ids[piece.source], dtype=torch.long) for piece in batch]
+            rows = [torch.tensor(ids[each.piece.source], dtype=torch.long) for each in batch]
             targets = torch.nn.utils.rnn.pad_sequence(rows, batch_first=True).to(self.device)
             lengths = torch.tensor([len(row) for row in rows], device=self.device)
             with self._computing():
                 hypotheses = forced(self.model, encoded, targets, lengths)
             nbest = [[hypothesis] for hypothesis in hypotheses]
-            found += self._heard(batch, nbest, encoded, waves, mode="forced")
-        done = self._transcripts(waves, ready, found, {"mode": "forced"}, record=True)
+            found += self._heard(batch, nbest, encoded, sources, mode="forced")
+        done = self._transcripts(sources, found, {"mode": "forced"}, record=True)
         return [self._with_unknown(t, s) for t, s in zip(done, spoken, strict=True)]
 
-    def _prepare(self, index: int, wave: Waveform) -> tuple[Piece, TranscriptWarning | None]:
-        """Samples at the model's rate, and why they are not worth decoding (None if they are)."""
-        samples = wave.samples.detach().cpu()
-        if samples.ndim != 1 or not samples.is_floating_point():
-            raise ValueError(
-                f"{wave.id or index}: samples are {tuple(samples.shape)} {samples.dtype}; "
-                "(L,) floating point in [-1, 1] is needed"
-            )
-        samples = samples.float().nan_to_num(0.0, 0.0, 0.0)
-        if wave.sample_rate != self.sample_rate:
-            resampled = soxr.resample(samples.numpy(), wave.sample_rate, self.sample_rate)
-            samples = torch.from_numpy(resampled)
-        whole = Piece(index, samples, self.sample_rate)
-        reason = None
-        if not len(samples):
-            reason = ("empty-audio", "there are no samples")
-        elif whole.duration < self.model.frame_shift:
-            reason = ("too-short", f"{1000 * whole.duration:.1f} ms are too short to hear anything")
-        elif not _audible([whole]):
-            reason = ("silent-audio", "there is only silence")
-        return whole, reason and TranscriptWarning(*reason, 0.0, wave.duration)
+    def _sources(self, waves: Sequence[Waveform]) -> list[Source]:
+        return [
+            source(number, wave, self.sample_rate, self.model.frame_shift)
+            for number, wave in enumerate(waves)
+        ]
 
-    def _encode(self, batch: Sequence[Piece], inspect: Collection[str]) -> Encoded:
+    def _given(self, pieces: Iterable[Piece], sources: Sequence[Source]) -> Iterator[Given]:
+        """What there is to listen to; nothing of a piece that is silent."""
+        frame = self.model.frontend.hop * self.model.encoder.subsampling
+        for piece in pieces:
+            part = given(piece, sources[piece.source].level, frame, self.margin_seconds)
+            if part is not None:
+                yield part
+
+    def _encode(self, batch: Sequence[Given], inspect: Collection[str]) -> Encoded:
         waves, lengths = padded(batch)
         with self._computing():
             return self.model.encode(
@@ -192,39 +190,38 @@ class Transcriber:
 
     def _heard(
         self,
-        batch: Sequence[Piece],
+        batch: Sequence[Given],
         hypotheses: Sequence[Sequence[Hypothesis]],
         encoded: Encoded,
-        waves: Sequence[Waveform],
+        sources: Sequence[Source],
         *,
         mode: Literal["free", "forced"],
     ) -> list[Heard]:
         frames = encoded.lengths.tolist()
         return [
             heard(
-                piece,
+                each,
                 nbest,
                 self.bundle,
-                waves[piece.source].id,
+                sources[each.piece.source].wave.id,
                 mode=mode,
                 listener={
                     name: matrices[row, :, :size, :size]
                     for name, matrices in encoded.attention.items()
                 },
             )
-            for row, (piece, nbest, size) in enumerate(zip(batch, hypotheses, frames, strict=True))
+            for row, (each, nbest, size) in enumerate(zip(batch, hypotheses, frames, strict=True))
         ]
 
     def _transcripts(
         self,
-        waves: Sequence[Waveform],
-        ready: Sequence[tuple[Piece, TranscriptWarning | None]],
+        sources: Sequence[Source],
         found: Sequence[Heard],
         decoding: Mapping[str, Any],
         *,
         record: bool,
     ) -> list[Transcript]:
-        parts: list[list[Heard]] = [[] for _ in waves]
+        parts: list[list[Heard]] = [[] for _ in sources]
         for part in sorted(found, key=lambda part: part.piece.start):
             parts[part.piece.source].append(part)
         decoding = {
@@ -232,10 +229,11 @@ class Transcriber:
             "device": str(self.device),
             "dtype": str(self.dtype).removeprefix("torch."),
             "max_piece_seconds": self.max_piece_seconds,
+            "margin_seconds": self.margin_seconds,
         }
         return [
             transcript(
-                wave,
+                each.wave,
                 own,
                 [] if doubt is None else [doubt],
                 nbest=decoding.get("nbest", 1),
@@ -243,7 +241,8 @@ class Transcriber:
                 decoding=decoding,
                 model={"name": self.name, "fingerprint": self.fingerprint},
             )
-            for wave, own, (_, doubt) in zip(waves, parts, ready, strict=True)
+            for each, own in zip(sources, parts, strict=True)
+            for doubt in [each.doubt if own or each.doubt else each.silent]
         ]
 
     def _with_unknown(self, done: Transcript, text: str) -> Transcript:
@@ -254,10 +253,6 @@ class Transcriber:
             "unknown-characters", f"the model cannot write {missing!r}", 0.0, done.duration
         )
         return dataclasses.replace(done, warnings=(*done.warnings, warning))
-
-
-def _audible(pieces: Iterable[Piece]) -> list[Piece]:
-    return [piece for piece in pieces if piece.samples.abs().max() >= SILENCE]
 
 
 def _healthier(found: Sequence[Heard], halves: Sequence[Heard]) -> list[Heard]:

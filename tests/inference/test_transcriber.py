@@ -156,6 +156,7 @@ def test_a_transcript_says_what_was_really_done(listen, saved):
     assert found.decoding["dtype"] == "float32"
     assert found.decoding["device"] == "cpu"
     assert found.decoding["pieces"] == 1
+    assert found.decoding["margin_seconds"] == 0.3
     assert found.model == {"name": "noise", "fingerprint": bundle.load(saved).fingerprint}
     json.dumps({**asdict(replace(found, model={}, attention={}, decoding={}))}, allow_nan=False)
     json.dumps([dict(found.attention), dict(found.decoding)], allow_nan=False)
@@ -216,6 +217,88 @@ def test_the_n_best_of_pieces_are_the_best_sums(saved):
     assert found.nbest[0] == (found.text, found.score)
 
 
+# -- silence ---------------------------------------------------------------------------------------
+
+
+def spoken(*parts: float) -> Waveform:
+    """Seconds of silence and of noise by turns, silence first."""
+    sounds = [torch.zeros(round(s * RATE)) if n % 2 == 0 else noise(round(s * RATE)).samples
+              for n, s in enumerate(parts)]  # fmt: skip
+    return Waveform(torch.cat(sounds), RATE, id="spoken")
+
+
+def test_silence_around_words_changes_nothing_but_their_times(listen):
+    """The model is given the very same; words and attention are where they are in the file."""
+    (short,) = listen([spoken(0.4, 1.0, 0.4)], record=True)
+    (long,) = listen([spoken(4.4, 1.0, 3.4)], record=True)
+    assert long.text == short.text != ""
+    moved = [(w.word, w.start + 4.0, w.end + 4.0, w.confidence) for w in short.words]
+    assert [(w.word, w.start, w.end, w.confidence) for w in long.words] == [
+        (word, pytest.approx(start), pytest.approx(end), pytest.approx(confidence))
+        for word, start, end, confidence in moved
+    ]
+    shift = long.record.frame_shift
+    before, frames = round(4.0 / shift), short.record.weights.shape[-1]
+    weights = long.record.weights
+    assert torch.equal(weights[..., before : before + frames], short.record.weights)
+    assert not weights[..., :before].any() and not weights[..., before + frames :].any()
+    assert (long.record.start, long.record.duration) == (0.0, pytest.approx(8.8))
+
+
+def test_a_long_pause_is_heard_as_a_short_one(listen):
+    (short,) = listen([spoken(0.4, 1.0, 0.8, 1.2, 0.4)], record=True)
+    (long,) = listen([spoken(0.4, 1.0, 5.8, 1.2, 0.4)], record=True)
+    assert long.text == short.text != ""
+    assert len(long.records) == 1 and long.duration == pytest.approx(8.8)
+    pause = range(round(1.9 / 0.04), round(6.7 / 0.04))
+    assert not long.record.weights[..., list(pause)].any()
+    assert torch.allclose(long.record.weights.sum(-1), torch.ones(()), atol=1e-5)
+    for one, other in zip(short.words, long.words, strict=True):
+        assert one.start == pytest.approx(other.start, abs=1e-6) or (
+            one.start + 5.0 == pytest.approx(other.start, abs=1e-6)
+        )
+
+
+def test_tightly_cut_words_are_given_a_margin(saved):
+    """Times are those of the file for all that, and no two margins of a batch differ."""
+    wave = noise(16_123)
+    margins = {seconds: Transcriber.from_bundle(saved, device="cpu", margin_seconds=seconds)
+               for seconds in (0.0, 0.25)}  # fmt: skip
+    seen = {}
+    for seconds, listen in margins.items():
+        encode = listen.model.encode
+        lengths = []
+        listen.model.encode = lambda waves, sizes, _e=encode, _l=lengths, **kw: (
+            _l.append(sizes.tolist()),
+            _e(waves, sizes, **kw),
+        )[1]
+        (found,) = listen([wave], record=True)
+        del listen.model.encode
+        seen[seconds] = lengths
+        assert found.decoding["margin_seconds"] == seconds
+        assert found.record.weights.shape[-1] == math.ceil(16_123 / 640)
+        assert torch.allclose(found.record.weights.sum(-1), torch.ones(()), atol=1e-5)
+        assert all(0 <= w.start <= w.end <= wave.duration for w in found.words)
+    assert seen == {0.0: [[16_123]], 0.25: [[16_123 + 2 * 7 * 640]]}
+
+
+def test_what_is_silent_beside_the_rest_is_not_listened_to(saved):
+    listen = Transcriber.from_bundle(saved, device="cpu", max_piece_seconds=2.0)
+    background = noise(12 * RATE, seed=5).samples * 0.002
+    background[9 * RATE : 10 * RATE] += noise(RATE).samples
+    (found,) = listen([Waveform(background, RATE)], record=True)
+    assert found.decoding["pieces"] < 3
+    assert found.words and all(8.5 < w.start <= w.end < 10.5 for w in found.words)
+
+
+def test_forced_text_is_placed_in_the_file_too(listen):
+    (short,) = listen.force([spoken(0.4, 1.0, 0.4)], ["bad cab"])
+    (long,) = listen.force([spoken(4.4, 1.0, 3.4)], ["bad cab"])
+    for one, other in zip(short.words, long.words, strict=True):
+        assert one.start + 4.0 == pytest.approx(other.start)
+        assert one.end + 4.0 == pytest.approx(other.end)
+
+
 # -- recovery --------------------------------------------------------------------------------------
 
 
@@ -240,7 +323,7 @@ def scripted(monkeypatch, doubtful_above: float, shift: float) -> list[int]:
 
 @pytest.mark.parametrize("helps", [True, False])
 def test_a_doubtful_piece_is_tried_again_in_halves(listen, monkeypatch, helps):
-    limit = 6.0 if helps else 0.0
+    limit = 6.6 if helps else 0.0  # a half has its margins too
     scripted(monkeypatch, limit, listen.model.frame_shift)
     (found,) = listen([noise(10 * RATE)])
     unfinished = [w for w in found.warnings if w.code == "unfinished"]
@@ -331,6 +414,8 @@ def test_search_options_are_the_bundles_unless_said_otherwise(saved):
         ({"batch_seconds": 0}, "batch_seconds"),
         ({"max_piece_seconds": -1.0}, "max_piece_seconds"),
         ({"max_piece_seconds": float("nan")}, "max_piece_seconds"),
+        ({"margin_seconds": -0.1}, "margin_seconds"),
+        ({"margin_seconds": float("nan")}, "margin_seconds"),
         ({"search": {"beam_size": 0}}, "beam_size"),
         ({"search": {"beams": 2}}, "beams"),
     ],
