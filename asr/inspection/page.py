@@ -20,15 +20,24 @@ from markupsafe import Markup
 from torch import Tensor
 
 from asr import html
+from asr.glimpses.timing import cells
 from asr.inspection.diagnostics import MEANINGS, loud, measure
 from asr.inspection.figures import show
 from asr.inspection.listener import pooled
 from asr.inspection.records import sound_of
+from asr.inspection.saliency import cell_power
 from asr.inspection.spectrogram import RANGE_DB, spectrogram_of
 from asr.types import AttentionRecord, Seconds, Transcript, Waveform
 
 #: Bytes above which a report goes on in another page.
 PAGE_LIMIT = 20_000_000
+#: Bands of frequency in which implicit attention is shown, at most.
+_BANDS = 16
+
+
+_SCRIPTS = (
+    "theme.js", "player.js", "listener.js", "implicit.js", "view.js", "control.js", "start.js",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -128,7 +137,7 @@ def _assemble(fragments: Sequence[str], title: str, previous: str, following: st
         "asr.inspection",
         "report.html",
         styles=("base.css", "report.css"),
-        scripts=("theme.js", "player.js", "listener.js", "view.js", "control.js", "start.js"),
+        scripts=_SCRIPTS,
         fragments=[Markup(fragment) for fragment in fragments],
         title=title,
         previous=previous,
@@ -163,7 +172,8 @@ def fragment(
         start, duration = window[0], window[1] - window[0]
         first, last = (round(second * wave.sample_rate) for second in window)
         wave = replace(wave, samples=entry.wave.samples[first:last])
-    data = _data(record, transcript, wave, start, duration) | _listener(record, entry.heads)
+    data = _data(record, transcript, wave, start, duration)
+    data |= _listener(record, entry.heads) | _implicit(record)
     return (
         html.environment("asr.inspection")
         .get_template("entry.html")
@@ -255,6 +265,21 @@ def _listener(record: AttentionRecord, heads: Sequence[int]) -> dict[str, Any]:
                 }
             )
     return {"listener": shown, "cell": frames * record.frame_shift} if shown else {}
+
+
+def _implicit(record: AttentionRecord) -> dict[str, Any]:
+    """Implicit attention: the root of the power in each encoder frame and band, low bands first.
+
+    Each token's greatest is its scale; ``wide`` is the share of the mel axis that a band takes.
+    """
+    if record.saliency is None:
+        return {}
+    bins = record.saliency.jacobian.shape[2]
+    wide = cells(bins, _BANDS)
+    roots = cell_power(record, wide).sqrt()
+    most = roots.amax((1, 2), keepdim=True) if roots.numel() else roots.new_ones(len(roots), 1, 1)
+    levels = _bytes(255 * roots / most.clamp_min(1e-30))
+    return {"implicit": {"bands": roots.shape[2], "wide": wide / bins, "roots": levels}}
 
 
 def _bytes(levels: Tensor) -> str:

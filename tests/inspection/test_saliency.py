@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import base64
 from dataclasses import replace
 from functools import partial
 from inspect import signature
+from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
 
 from asr.glimpses import LogMel
-from asr.inspection import implicit_figure
+from asr.inspection import implicit_figure, page, records
 from asr.inspection.saliency import cell_power, implicit, jacobian, overlap, with_saliency
 from asr.inspection.spectrogram import spectrogram_of
 from asr.nn.attention import Attention
@@ -19,6 +22,7 @@ from asr.nn.decoders import Recurrent
 from asr.nn.encoders import Encoder
 from asr.nn.las import LAS
 from asr.types import Saliency, Waveform, Word
+from tests.html_page import Parsed
 from tests.inspection import planted
 
 TOKENS = [3, 4, 5, 3, 1]
@@ -172,6 +176,24 @@ def test_a_record_needs_its_ids_and_the_models_rate() -> None:
     torch.testing.assert_close(implicit(made).sum(1), torch.ones(2))
     with pytest.raises(ValueError, match="no saliency"):
         implicit(record)
+
+
+def test_the_page_has_it(tmp_path: Path) -> None:
+    record = with_planted((0, 0), (7, 15), (37, 8))
+    record.saliency.jacobian[1, 7, 0] = 1.5  # half of what is greatest
+    entry = page.Entry(planted.transcript(record), planted.wave(0.38))
+    (data,) = Parsed(page.render([entry])).data()
+    shown = data["implicit"]
+    assert (shown["bands"], shown["wide"]) == (16, 1 / 16)
+    roots = np.frombuffer(base64.b64decode(shown["roots"]), np.uint8).reshape(3, 10, 16)
+    assert roots[0, 0, 0] == roots[1, 1, 15] == roots[2, 9, 8] == 255 and roots[1, 1, 0] == 128
+    assert np.count_nonzero(roots) == 4
+    bare = page.Entry(planted.transcript(replace(record, saliency=None)), planted.wave(0.38))
+    assert "implicit" not in Parsed(page.render([bare])).data()[0]
+    records.save(record, tmp_path / "x.npz")
+    with np.load(tmp_path / "x.npz") as file:
+        assert file["saliency"].dtype == np.float16 and float(file["saliency_shift"]) == 0.01
+        np.testing.assert_array_equal(file["saliency"], record.saliency.jacobian)
 
 
 def test_the_picture_lights_what_mattered() -> None:

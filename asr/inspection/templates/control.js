@@ -69,7 +69,8 @@ Object.assign(View.prototype, {
 
   describe(token) {
     const [from, to] = this.stretch(token);
-    return `${this.data.tokens[token]}   listened to ${this.seconds(from)} – ${this.seconds(to)}`;
+    const did = this.head === "implicit" ? "depended on" : "listened to";
+    return `${this.data.tokens[token]}   ${did} ${this.seconds(from)} – ${this.seconds(to)}`;
   },
 
   leave() {

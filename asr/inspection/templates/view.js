@@ -31,6 +31,7 @@ class View {
     if (audio) audio.hidden = true;
     find(".tools").hidden = find(".view").hidden = false;
     this.button.disabled = !audio;
+    this.implicit = this.data.implicit && new Implicit(this);
     this.groups = this.group();
     this.heads(find(".heads"));
     this.listen(article);
@@ -45,13 +46,14 @@ class View {
 
   heads(label) {
     const select = label.querySelector("select");
-    const names = ["mean", ...Array(this.data.heads).keys()];
-    for (const name of names) {
-      select.add(new Option(name === "mean" ? "mean of all" : name + 1, name));
-    }
-    label.hidden = this.data.heads < 2;
+    const { heads } = this.data;
+    const labels = { mean: heads > 1 ? "mean of all" : "attention", implicit: "implicit" };
+    const names = ["mean", ...(heads > 1 ? Array(heads).keys() : [])];
+    if (this.implicit) names.push("implicit");
+    for (const name of names) select.add(new Option(labels[name] ?? name + 1, name));
+    label.hidden = names.length < 2;
     select.onchange = () => {
-      this.head = select.value === "mean" ? "mean" : Number(select.value);
+      this.head = names[select.selectedIndex];
       this.paint();
       this.draw();
     };
@@ -60,8 +62,10 @@ class View {
 
   useHead() {
     const { tokens, frames, heads, scales } = this.data;
-    const chosen = this.head === "mean" ? [...Array(heads).keys()] : [this.head];
+    const numbers = { mean: [...Array(heads).keys()], implicit: [] };
+    const chosen = numbers[this.head] ?? [this.head];
     this.rows = new Float32Array(tokens.length * frames);
+    if (this.head === "implicit") this.rows.set(this.implicit.rows);
     for (const head of chosen) {
       for (let u = 0; u < tokens.length; u++) {
         const scale = scales[head][u] / chosen.length;
@@ -212,7 +216,8 @@ class View {
     c.imageSmoothingQuality = "high";
     const length = this.sound.width * hop;
     c.drawImage(this.sound, this.x(0), TOP, this.x(length) - this.x(0), SOUND);
-    if (active !== null) this.spotlight(c, active);
+    if (active !== null && this.head === "implicit") this.implicit.glow(c, active);
+    else if (active !== null) this.spotlight(c, active);
     this.lane(c);
     c.beginPath();
     c.rect(GUTTER, MATRIX, right - GUTTER, bottom - MATRIX);
