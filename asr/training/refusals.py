@@ -151,7 +151,9 @@ def _parsed(message: str, arguments: Iterable[str]) -> str:
         )
     valid = ", ".join(_PRECISIONS) if key == "trainer.precision" else accepted(key)
     if not valid:
-        return re.split(r" Given value(?: type)?:| Subtypes: ", message)[0]
+        said = re.split(r" Given value(?: type)?:", message)[0].rpartition(" Errors: ")[2]
+        parts = said.removeprefix("- ").split(" - ")
+        return " - ".join(part for part in parts if not part.startswith("Expected ")) or said
     value = told(arguments, key)
     if value is None and (
         found := re.search(r"Got value: (.+?)(?:\. | - | Given value|$)", innermost)
