@@ -30,6 +30,8 @@ from asr.types import (
 _LONG_JUMP: Seconds = 1.0
 #: So much sound after the last thing that was listened to is no breath.
 _LONG_TAIL: Seconds = 2.0
+#: So little of what sounds is listened to where there are no words in it, or none were found.
+_LOW_COVERAGE = 0.4
 
 _MEANS = ("entropy", "relative_entropy", "monotonicity", "coverage")
 _SUMS = ("backward_jumps",)
@@ -49,6 +51,15 @@ class Heard:
     record: AttentionRecord
     figures: Mapping[str, float]
     warnings: tuple[TranscriptWarning, ...]
+
+    def unsure(self, least: float) -> list[TranscriptWarning]:
+        """The warning where the words' mean confidence is below ``least``."""
+        confidence = sum(w.confidence for w in self.words) / max(1, len(self.words))
+        if not self.words or confidence >= least:
+            return []
+        end = self.piece.start + self.piece.duration
+        message = f"the mean confidence is {confidence:.2f}: this was probably not said"
+        return [TranscriptWarning("low-confidence", message, self.piece.start, end)]
 
 
 def heard(
@@ -117,6 +128,10 @@ def _doubts(
         found.append(
             ("unheard-end", f"the last {tail:.1f} s were not listened to: text may be missing")
         )
+    if best.tokens and (share := figures["coverage"]) < _LOW_COVERAGE:
+        found.append(
+            ("low-coverage", f"only {share:.0%} of what sounds was listened to: text may be wrong")
+        )
     end = piece.start + piece.duration
     return [TranscriptWarning(code, message, piece.start, end) for code, message in found]
 
@@ -128,13 +143,15 @@ def transcript(
     *,
     nbest: int,
     record: bool,
+    least_confidence: float,
     decoding: Mapping[str, Any],
     model: Mapping[str, str],
 ) -> Transcript:
     """The pieces of one input, in order, as one result.
 
     Text is joined by spaces; scores add up, and so the n best texts of the whole are the n
-    best sums over the pieces.
+    best sums over the pieces. Pieces whose words are less sure than ``least_confidence`` in the
+    mean are warned of.
     """
     duration = wave.duration
     texts: list[tuple[str, float]] = [("", 0.0)]
@@ -159,7 +176,10 @@ def transcript(
         sample_rate=wave.source_rate or wave.sample_rate,
         nbest=tuple(texts) if nbest > 1 and parts else (),
         attention=_overall(parts),
-        warnings=(*warnings, *(warning for part in parts for warning in part.warnings)),
+        warnings=(
+            *warnings,
+            *(w for part in parts for w in (*part.warnings, *part.unsure(least_confidence))),
+        ),
         decoding={**decoding, "pieces": len(parts)},
         model=model,
         record=records[0] if len(records) == 1 else None,

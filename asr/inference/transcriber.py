@@ -238,6 +238,7 @@ class Transcriber:
                 [] if doubt is None else [doubt],
                 nbest=decoding.get("nbest", 1),
                 record=record,
+                least_confidence=self.bundle.settings.least_confidence,
                 decoding=decoding,
                 model={"name": self.name, "fingerprint": self.fingerprint},
             )

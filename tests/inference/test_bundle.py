@@ -193,6 +193,8 @@ def test_model_and_tokenizer_must_agree(tmp_path, model):
         ({"onset_shift": float("nan")}, "onset_shift"),
         ({"onset_shift": "1"}, "onset_shift"),
         ({"max_piece_seconds": 0}, "max_piece_seconds"),
+        ({"least_confidence": 1.5}, "least_confidence"),
+        ({"least_confidence": None}, "least_confidence"),
         ({"language": 3}, "language"),
         ({"normalisation": "rot13"}, "normalisation"),
         ({"search": {"beam_size": 0}}, "beam_size"),

@@ -12,7 +12,7 @@ import torch
 from asr.audio import load
 from asr.evaluation import Report, score
 from asr.inference.transcriber import Transcriber
-from asr.types import Waveform
+from asr.types import Transcript, Waveform
 
 pytestmark = pytest.mark.real_speech
 
@@ -60,3 +60,24 @@ def test_seconds_of_silence_around_and_between_words(
     report = scored(starter, sounds)
     assert report.reference_words > 100 and report.insertions + report.deletions < 5
     assert (report.wer or 1.0) < 0.2
+
+
+def test_what_is_no_speech_is_doubted_and_what_is_rightly_heard_is_not(
+    starter: Transcriber, words: list[tuple[Waveform, str]], speech_folder: Path
+) -> None:
+    found = zip(starter([wave for wave, _ in words]), words, strict=True)
+    right = [each for each, (_, text) in found if each.text == text]
+    assert len(right) > 50 and sum(doubted(each) for each in right) <= 3
+    generator = torch.Generator().manual_seed(0)
+    noises = [
+        Waveform(level * torch.randn(32000, generator=generator), starter.sample_rate)
+        for level in (0.3, 0.03, 0.003)
+    ]
+    files = ("kaldi-gstreamer-server__silence.wav", "cpython__pluck-pcm16.wav",
+             "lhotse__big_buck_bunny_small.mp4", "pydub__test1-8bit.wav")  # fmt: skip
+    noises += [load(speech_folder / "wild" / name, starter.sample_rate) for name in files]
+    assert all(doubted(each) for each in starter(noises))
+
+
+def doubted(found: Transcript) -> bool:
+    return any(w.code in ("low-confidence", "low-coverage") for w in found.warnings)
