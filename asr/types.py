@@ -24,7 +24,8 @@ class Waveform:
     """Mono sound at a model's rate, and where it came from.
 
     ``samples`` (L,) float32 in [-1, 1] at ``sample_rate`` Hz. ``source_rate`` and
-    ``source_channels`` describe the file before resampling and mixing down.
+    ``source_channels`` describe the file before resampling and mixing down, ``warnings`` what was
+    wrong with it; its transcript repeats them.
     """
 
     samples: Tensor
@@ -33,6 +34,7 @@ class Waveform:
     path: str = ""
     source_rate: int = 0
     source_channels: int = 1
+    warnings: tuple[TranscriptWarning, ...] = ()
 
     @property
     def duration(self) -> Seconds:

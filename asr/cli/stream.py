@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, TypeAlias, cast
@@ -11,6 +12,7 @@ from asr.cli.inputs import Input
 from asr.errors import InputError
 
 if TYPE_CHECKING:
+    from asr.audio import Recording
     from asr.inference.transcriber import Transcriber
     from asr.types import Transcript, Waveform
 
@@ -23,12 +25,12 @@ Fail: TypeAlias = Callable[[Input, Exception], None]
 
 @dataclass
 class _Sound:
-    """One waveform on its way: of which input, and its place among that input's channels."""
+    """One sound on its way: of which input, and its place among that input's channels."""
 
     index: int
     place: int
     input: Input
-    wave: Waveform
+    sound: Waveform | Recording
 
 
 def transcripts(
@@ -50,13 +52,13 @@ def transcripts(
     seconds = 0.0
     for index, each in enumerate(inputs):
         try:
-            waves = read_waves(each, transcriber.sample_rate, channel)
+            found = read_sounds(each, transcriber.sample_rate, channel)
         except InputError as error:
             fail(each, error)
             yield index, []
             continue
-        window += [_Sound(index, place, each, wave) for place, wave in enumerate(waves)]
-        seconds += sum(wave.duration for wave in waves)
+        window += [_Sound(index, place, each, sound) for place, sound in enumerate(found)]
+        seconds += sum(sound.duration for sound in found)
         if len(window) >= _SOUNDS or seconds >= _BATCHES * batch_seconds:
             yield from _window(window, transcriber, fail, batch_seconds, record)
             window, seconds = [], 0.0
@@ -64,28 +66,28 @@ def transcripts(
 
 
 def read_waves(each: Input, rate: int, channel: str | int) -> list[Waveform]:
-    """The sounds of an input at ``rate``, one a channel with "split". Raises InputError."""
-    from asr.audio import load, load_channels
+    """The sounds of an input at ``rate``, whole, one a channel with "split". Raises InputError."""
+    return cast("list[Waveform]", read_sounds(each, rate, channel, longest=math.inf))
 
-    source = each.open()
+
+def read_sounds(
+    each: Input, rate: int, channel: str | int, **bound: float
+) -> list[Waveform | Recording]:
+    """The same, but long ones as recordings; ``longest`` says what is long, in seconds."""
+    from asr.audio import sounds
+
+    found = sounds(
+        each.open(),
+        rate,
+        channel=cast("Literal['mix', 'split'] | int", channel),
+        id=each.id,
+        start=each.start,
+        end=each.end,
+        **bound,
+    )
     if channel != "split":
-        one = cast("Literal['mix'] | int", channel)
-        return [_piece(load(source, rate, channel=one, id=each.id), each)]
-    return [
-        replace(_piece(wave, each), id=f"{each.id}.ch{place}")
-        for place, wave in enumerate(load_channels(source, rate, id=each.id))
-    ]
-
-
-def _piece(wave: Waveform, each: Input) -> Waveform:
-    """What of a file an input stands for."""
-    if each.start == 0 and each.end is None:
-        return wave
-    if each.start > wave.duration:
-        raise InputError(f"{wave.path}: is over after {wave.duration:.2f} s, before {each.start} s")
-    first = round(each.start * wave.sample_rate)
-    last = None if each.end is None else max(first, round(each.end * wave.sample_rate))
-    return replace(wave, samples=wave.samples[first:last])
+        return found
+    return [replace(sound, id=f"{each.id}.ch{place}") for place, sound in enumerate(found)]
 
 
 def _window(
@@ -109,9 +111,9 @@ def _window(
 
 def _batches(sounds: list[_Sound], batch_seconds: float) -> Iterator[list[_Sound]]:
     batch: list[_Sound] = []
-    for sound in sorted(sounds, key=lambda sound: -sound.wave.duration):
+    for sound in sorted(sounds, key=lambda sound: -sound.sound.duration):
         # The first is the longest: what a batch holds, padding counted, is its length times size.
-        if batch and batch[0].wave.duration * (len(batch) + 1) > batch_seconds:
+        if batch and batch[0].sound.duration * (len(batch) + 1) > batch_seconds:
             yield batch
             batch = []
         batch.append(sound)
@@ -124,7 +126,7 @@ def _transcribed(
 ) -> Iterator[tuple[_Sound, Transcript]]:
     """Transcripts of a batch; one that fails is tried again sound by sound."""
     try:
-        results = transcriber([sound.wave for sound in batch], record=record)
+        results = transcriber([sound.sound for sound in batch], record=record)
     except (InputError, RuntimeError, MemoryError) as error:  # torch's errors are RuntimeErrors
         _log.debug("a batch of %d failed", len(batch), exc_info=True)
         if len(batch) == 1:
@@ -138,8 +140,8 @@ def _transcribed(
             sound,
             replace(
                 transcript,
-                id=sound.wave.id,
-                audio=sound.wave.path or "-",
-                sample_rate=sound.wave.source_rate,
+                id=sound.sound.id,
+                audio=sound.sound.path or "-",
+                sample_rate=sound.sound.source_rate,
             ),
         )

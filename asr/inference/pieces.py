@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Protocol, TypeVar
 
 import torch
@@ -26,7 +25,7 @@ class Sound(Protocol):
 SoundT = TypeVar("SoundT", bound=Sound)
 
 _CELL: Seconds = 0.01  # energy is measured in cells of this
-_PAUSE: Seconds = 0.3  # and the quietest stretch of this length is looked for
+_HALF = 15  # and the quietest stretch of that many cells on either side, 0.3 s, is looked for
 
 
 @dataclass(frozen=True)
@@ -44,46 +43,78 @@ class Piece:
 
     def split(self, longest: Seconds) -> list[Piece]:
         """Pieces of at most ``longest`` seconds that make up this one, in order."""
-        borders = cuts(self.samples, self.sample_rate, longest)
-        return [
-            Piece(
-                self.source,
-                self.samples[first:end],
-                self.sample_rate,
-                self.start + first / self.sample_rate,
-            )
-            for first, end in pairwise(borders)
-        ]
+        return list(cut(self.source, [self.samples], self.sample_rate, longest, self.start))
 
 
-def cuts(samples: Tensor, sample_rate: int, longest: Seconds) -> list[int]:
-    """Borders 0 = b0 < b1 < ... = L of stretches of at most ``longest`` seconds.
+def cut(
+    source: int,
+    blocks: Iterable[Tensor],
+    sample_rate: int,
+    longest: Seconds,
+    start: Seconds = 0.0,
+) -> Iterator[Piece]:
+    """Sound that comes in ``blocks`` (L,) of any size as pieces of at most ``longest`` seconds.
 
-    Each border is the middle of the quietest 0.3 s that it could be, the latest such; no stretch
-    is shorter than a third of ``longest``, unless the whole is.
+    They make up the whole, and how the sound came in blocks makes no difference to them. Each
+    border is the middle of the quietest 0.3 s that it could be, the latest such; no piece is
+    shorter than a third of ``longest``, unless the whole is. No more is waited for than four thirds
+    of ``longest``, and a block.
     """
-    if not len(samples):
-        return [0]
     cell = max(1, round(_CELL * sample_rate))
     most = max(3, int(longest * sample_rate) // cell)  # cells
     least = most // 3
+    # What a cut depends on: the pieces before and behind it, and what the loudness there does.
+    enough = (most + max(least, _HALF) + 1) * cell
+    waiting: list[Tensor] = []
+    size, at = 0, 0
+
+    def until(needed: int) -> Iterator[Piece]:
+        nonlocal waiting, size, at
+        if size <= needed:
+            return
+        sound = torch.cat(waiting)
+        # Counted in whole cells, so that a last cell that is not full cannot make one too long.
+        while len(sound) > needed:
+            border = _border(sound[:enough], cell, most, least)
+            yield Piece(source, sound[:border].clone(), sample_rate, start + at / sample_rate)
+            sound, at = sound[border:], at + border
+        waiting, size = [sound], len(sound)
+
+    for block in blocks:
+        waiting.append(block)
+        size += len(block)
+        yield from until(enough)
+    yield from until(most * cell)
+    if size:
+        yield Piece(source, torch.cat(waiting), sample_rate, start + at / sample_rate)
+
+
+def _border(samples: Tensor, cell: int, most: int, least: int) -> int:
+    """Where to cut what is longer than ``most`` cells: the last quietest place, in samples."""
     loudness = _loudness(samples, cell)
-    borders, start = [0], 0
-    # Counted in whole cells, so that a last cell that is not full cannot make a piece too long.
-    while (left := len(loudness) - start) > most:
-        first, last = start + least, start + min(most, left - least)
-        quietest = loudness[first : last + 1].flip(0).argmin()
-        start = last - int(quietest)
-        borders.append(start * cell)
-    return [*borders, len(samples)]
+    last = min(most, len(loudness) - least)
+    return (last - int(loudness[least : last + 1].flip(0).argmin())) * cell
 
 
 def _loudness(samples: Tensor, cell: int) -> Tensor:
     """(cells,) mean square of the 0.3 s around each cell, float64."""
     padding = functional.pad(samples.double(), (0, -len(samples) % cell))
     energy = padding.view(1, -1, cell).square().mean(-1)
-    half = round(_PAUSE / _CELL / 2)
-    return functional.avg_pool1d(energy, 2 * half + 1, 1, half, count_include_pad=False)[0]
+    return functional.avg_pool1d(energy, 2 * _HALF + 1, 1, _HALF, count_include_pad=False)[0]
+
+
+def windows(pieces: Iterable[SoundT], seconds: Seconds) -> Iterator[list[SoundT]]:
+    """Pieces in their order, as many at a time as come to so many seconds."""
+    window: list[SoundT] = []
+    total = 0.0
+    for piece in pieces:
+        window.append(piece)
+        total += piece.duration
+        if total >= seconds:
+            yield window
+            window, total = [], 0.0
+    if window:
+        yield window
 
 
 def batches(pieces: Iterable[SoundT], seconds: Seconds) -> list[list[SoundT]]:

@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from torch import Tensor
 
+from asr.audio import Recording
 from asr.inference.bundle import Bundle
 from asr.inference.pieces import Piece
 from asr.inference.silence import Given
@@ -39,27 +40,31 @@ _SUMS = ("backward_jumps",)
 
 @dataclass(frozen=True)
 class Heard:
-    """What was made of one piece; times are those of its file.
+    """What was made of one piece, of which input and of where in it; times are those of its file.
 
-    ``listened`` says how many seconds the model was given.
+    ``record`` is there where it was asked for.
     """
 
-    piece: Piece
-    listened: Seconds
+    source: int
+    start: Seconds
+    duration: Seconds
     texts: tuple[tuple[str, float], ...]
     words: tuple[Word, ...]
-    record: AttentionRecord
+    record: AttentionRecord | None
     figures: Mapping[str, float]
     warnings: tuple[TranscriptWarning, ...]
+
+    @property
+    def end(self) -> Seconds:
+        return self.start + self.duration
 
     def unsure(self, least: float) -> list[TranscriptWarning]:
         """The warning where the words' mean confidence is below ``least``."""
         confidence = sum(w.confidence for w in self.words) / max(1, len(self.words))
         if not self.words or confidence >= least:
             return []
-        end = self.piece.start + self.piece.duration
         message = f"the mean confidence is {confidence:.2f}: this was probably not said"
-        return [TranscriptWarning("low-confidence", message, self.piece.start, end)]
+        return [TranscriptWarning("low-confidence", message, self.start, self.end)]
 
 
 def heard(
@@ -69,9 +74,13 @@ def heard(
     id: str,
     *,
     mode: Literal["free", "forced"] = "free",
+    keep: bool = True,
     listener: Mapping[str, Tensor] = MappingProxyType({}),
 ) -> Heard:
-    """Words, times and diagnostics of what the model made of a piece, best hypothesis first."""
+    """Words, times and diagnostics of what the model made of a piece, best hypothesis first.
+
+    ``keep`` keeps the record of its attention.
+    """
     tokenizer, piece, best = bundle.tokenizer, given.piece, hypotheses[0]
     record = record_of(
         id,
@@ -100,11 +109,12 @@ def heard(
     loud = diagnostics.loud(piece.samples, piece.sample_rate, record.frame_shift)
     figures = diagnostics.measure(record, loud)
     return Heard(
-        piece,
-        given.duration,
+        piece.source,
+        piece.start,
+        piece.duration,
         tuple((_text(bundle, h), h.score) for h in hypotheses),
         tuple(replace(word, end=max(word.start, word.end)) for word in words),
-        record,
+        record if keep else None,
         figures,
         tuple(_doubts(piece, best, figures)),
     )
@@ -136,13 +146,29 @@ def _doubts(
     return [TranscriptWarning(code, message, piece.start, end) for code, message in found]
 
 
+def healthier(found: Sequence[Heard], halves: Sequence[Heard]) -> list[Heard]:
+    """Each piece, or its halves where at most half as many seconds of them are in doubt.
+
+    Not wherever they are better: a cut may fall into a word.
+    """
+    kept: list[Heard] = []
+    for whole in found:
+        parts = [
+            half
+            for half in halves
+            if half.source == whole.source and whole.start <= half.start < whole.end
+        ]
+        doubtful = sum(part.duration for part in parts if part.warnings)
+        kept += parts if parts and doubtful <= 0.5 * whole.duration else [whole]
+    return kept
+
+
 def transcript(
-    wave: Waveform,
+    sound: Waveform | Recording,
     parts: Sequence[Heard],
     warnings: Sequence[TranscriptWarning],
     *,
     nbest: int,
-    record: bool,
     least_confidence: float,
     decoding: Mapping[str, Any],
     model: Mapping[str, str],
@@ -153,12 +179,12 @@ def transcript(
     best sums over the pieces. Pieces whose words are less sure than ``least_confidence`` in the
     mean are warned of.
     """
-    duration = wave.duration
+    duration = sound.duration
     texts: list[tuple[str, float]] = [("", 0.0)]
     for part in parts:
         sums = ((_joined(t, u), s + v) for t, s in texts for u, v in part.texts)
         texts = heapq.nlargest(nbest, sums, key=lambda item: item[1])
-    records = tuple(part.record for part in parts) if record else ()
+    records = tuple(part.record for part in parts if part.record is not None)
     # A resampled piece may end a sample later than its source did.
     words = (
         replace(w, start=min(w.start, duration), end=min(w.end, duration))
@@ -166,17 +192,18 @@ def transcript(
         for w in part.words
     )
     return Transcript(
-        id=wave.id,
+        id=sound.id,
         # The words', not the best sum's: they are the same unless the search ranked two alike.
         text=" ".join(part.texts[0][0] for part in parts if part.texts[0][0]),
         words=tuple(words),
         duration=duration,
         score=sum(part.texts[0][1] for part in parts),
-        audio=wave.path,
-        sample_rate=wave.source_rate or wave.sample_rate,
+        audio=sound.path,
+        sample_rate=sound.source_rate or sound.sample_rate,
         nbest=tuple(texts) if nbest > 1 and parts else (),
         attention=_overall(parts),
         warnings=(
+            *sound.warnings,
             *warnings,
             *(w for part in parts for w in (*part.warnings, *part.unsure(least_confidence))),
         ),
@@ -195,10 +222,10 @@ def _overall(parts: Sequence[Heard]) -> dict[str, float]:
     """Of the whole: shares as their mean over time, counts added, the worst of the rest."""
     if not parts:
         return {}
-    total = sum(part.piece.duration for part in parts)
+    total = sum(part.duration for part in parts)
 
     def mean(key: str) -> float:
-        return sum(part.figures[key] * part.piece.duration for part in parts) / total
+        return sum(part.figures[key] * part.duration for part in parts) / total
 
     rules: dict[str, Callable[[str], float]] = {key: mean for key in _MEANS}
     rules |= {key: lambda key: sum(part.figures[key] for part in parts) for key in _SUMS}

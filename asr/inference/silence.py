@@ -22,9 +22,6 @@ from asr.types import Hypothesis, Seconds
 
 #: Sound whose root mean square stays below this (-80 dB of full scale) holds nothing to hear.
 SILENCE = 1e-4
-#: The level of a recording is measured in stretches of this.
-METER: Seconds = 0.05
-
 _CELL: Seconds = 0.01  # sound is told from silence in steps of this,
 _BLUR = 5  # by the mean of so many of them,
 _PAUSE = 25  # and a group of sounds, with more than so many of them between it and the next,
@@ -61,14 +58,8 @@ def energies(samples: Tensor, cell: int) -> Tensor:
     return padded.view(-1, cell).square().mean(-1)
 
 
-def measured(samples: Tensor, sample_rate: int) -> Level:
-    """The level of a whole recording (L,)."""
-    cell = max(1, round(METER * sample_rate))
-    return level(energies(samples[: len(samples) // cell * cell or None], cell))
-
-
 def level(energies: Tensor) -> Level:
-    """Of the mean squares (n,) of every :data:`METER` of a recording."""
+    """Of the mean squares (n,) of every :data:`asr.audio.METER` of a recording."""
     size = len(energies)
     if not size:
         return Level(0.0, 0.0)
@@ -193,7 +184,7 @@ def _noise(samples: Tensor, sample_rate: int, size: int) -> Tensor:
     Where words were cut out of a noisy recording, digital silence around them would be a step that
     is heard as a sound; where the background is digital silence, so is this.
     """
-    cell = max(1, round(_CELL * sample_rate))
+    cell = min(max(1, round(_CELL * sample_rate)), len(samples))
     quiet = energies(samples[: len(samples) // cell * cell], cell)
     quietest = float(quiet.unfold(0, min(3, len(quiet)), 1).mean(-1).min())
     noise = torch.randn(size, generator=torch.Generator().manual_seed(0))

@@ -13,27 +13,28 @@ import torch
 from asr.errors import InputError
 from asr.inference import bundle as bundles
 from asr.inference.bundle import Bundle
-from asr.inference.pieces import Piece, batches, padded
-from asr.inference.results import Heard, heard, transcript
+from asr.inference.pieces import Piece, batches, padded, windows
+from asr.inference.results import Heard, healthier, heard, transcript
 from asr.inference.silence import Given, given
-from asr.inference.sources import Source, source
+from asr.inference.sources import Sound, Source, source
 from asr.search import SearchOptions, forced, search
 from asr.text import normalise
-from asr.types import Encoded, Hypothesis, Seconds, Transcript, TranscriptWarning, Waveform
+from asr.types import Encoded, Hypothesis, Seconds, Transcript, TranscriptWarning
 
 STARTER = Path(__file__).parent / "starter"
 _DTYPES = {"auto": torch.float32, "float32": torch.float32, "bfloat16": torch.bfloat16}
 MARGIN: Seconds = 0.3
 _DIVISIBLE: Seconds = 6.0  # a doubtful piece of at least this is tried again in halves,
 _HALF = 0.6  # each of at most this much of it
+_WINDOW = 8  # batches' worth of pieces are sorted by length, so that batches hold little padding
 
 
 class Transcriber:
     """A model with everything around it: sound goes in, transcripts come out.
 
     A result never depends on what else is in the call. Audio longer than ``max_piece_seconds`` is
-    cut at quiet places, and memory is bounded by ``batch_seconds`` of padded sound, whatever the
-    length of the inputs.
+    cut at quiet places as it is read, and a few ``batch_seconds`` of sound are all that is held
+    beside the waveforms handed over: a :class:`asr.audio.Recording` may be of any length.
 
     Args:
         bundle: model, tokenizer and settings.
@@ -102,49 +103,51 @@ class Transcriber:
         return self.model.sample_rate
 
     def __call__(
-        self, waves: Sequence[Waveform], *, record: bool = False, inspect: Collection[str] = ()
+        self, sounds: Sequence[Sound], *, record: bool = False, inspect: Collection[str] = ()
     ) -> list[Transcript]:
-        """One transcript a waveform, in order.
+        """One transcript for each waveform or recording, in order.
 
         Sound without anything to hear gives an empty text and a warning. ``record`` keeps the
         attention, ``inspect`` names the listener's layers whose matrices are kept with it.
         """
         options = self.search.resolve(has_ctc=self.model.ctc is not None)
-        sources = self._sources(waves)
+        sources = self._sources(sounds)
         pieces = (p for each in sources for p in each.pieces(self.max_piece_seconds))
 
-        def listen(pieces: Iterable[Piece]) -> list[Heard]:
-            found = []
-            for batch in batches(self._given(pieces, sources), self.batch_seconds):
+        def listen(parts: Iterable[Given]) -> Iterator[tuple[Given, Heard]]:
+            for batch in batches(parts, self.batch_seconds):
                 encoded = self._encode(batch, inspect)
                 with self._computing():
                     hypotheses = search(self.model, encoded, options)
-                found += self._heard(batch, hypotheses, encoded, sources, mode="free")
-            return found
+                found = self._heard(batch, hypotheses, encoded, sources, mode="free", keep=record)
+                yield from zip(batch, found, strict=True)
 
-        found = listen(pieces)
-        # Text that loops or stops early mostly does so because the piece is long: halves go better.
-        again = [
-            half
-            for part in found
-            if part.warnings and part.listened >= _DIVISIBLE
-            for half in part.piece.split(_HALF * part.piece.duration)
-        ]
-        found = _healthier(found, listen(again))
-        return self._transcripts(sources, found, dataclasses.asdict(options), record=record)
+        found: list[Heard] = []
+        for window in windows(self._given(pieces, sources), _WINDOW * self.batch_seconds):
+            heard = list(listen(window))
+            # Text that loops or stops early mostly does so because the piece is long.
+            again = (
+                half
+                for part, made in heard
+                if made.warnings and part.duration >= _DIVISIBLE
+                for half in part.piece.split(_HALF * part.piece.duration)
+            )
+            halves = [made for _, made in listen(self._given(again, sources))]
+            found += healthier([made for _, made in heard], halves)
+        return self._transcripts(sources, found, dataclasses.asdict(options))
 
     def force(
-        self, waves: Sequence[Waveform], texts: Sequence[str], *, inspect: Collection[str] = ()
+        self, sounds: Sequence[Sound], texts: Sequence[str], *, inspect: Collection[str] = ()
     ) -> list[Transcript]:
         """Where the model listens when it is made to write the given texts; records are kept.
 
         Texts are normalised as the model's training texts were; characters that it does not know
         are named in a warning. Nothing is cut, however long. ValueError unless there is one text a
-        waveform.
+        sound.
         """
-        if len(waves) != len(texts):
-            raise ValueError(f"{len(texts)} texts for {len(waves)} waveforms: one each is needed")
-        sources = self._sources(waves)
+        if len(sounds) != len(texts):
+            raise ValueError(f"{len(texts)} texts for {len(sounds)} waveforms: one each is needed")
+        sources = self._sources(sounds)
         spoken = [normalise(text, self.bundle.settings.normalisation) for text in texts]
         ids = [self.bundle.tokenizer.encode(text) for text in spoken]
         whole = (each.whole() for each in sources if each.doubt is None)
@@ -157,14 +160,14 @@ class Transcriber:
             with self._computing():
                 hypotheses = forced(self.model, encoded, targets, lengths)
             nbest = [[hypothesis] for hypothesis in hypotheses]
-            found += self._heard(batch, nbest, encoded, sources, mode="forced")
-        done = self._transcripts(sources, found, {"mode": "forced"}, record=True)
+            found += self._heard(batch, nbest, encoded, sources, mode="forced", keep=True)
+        done = self._transcripts(sources, found, {"mode": "forced"})
         return [self._with_unknown(t, s) for t, s in zip(done, spoken, strict=True)]
 
-    def _sources(self, waves: Sequence[Waveform]) -> list[Source]:
+    def _sources(self, sounds: Sequence[Sound]) -> list[Source]:
         return [
-            source(number, wave, self.sample_rate, self.model.frame_shift)
-            for number, wave in enumerate(waves)
+            source(number, sound, self.sample_rate, self.model.frame_shift)
+            for number, sound in enumerate(sounds)
         ]
 
     def _given(self, pieces: Iterable[Piece], sources: Sequence[Source]) -> Iterator[Given]:
@@ -196,6 +199,7 @@ class Transcriber:
         sources: Sequence[Source],
         *,
         mode: Literal["free", "forced"],
+        keep: bool,
     ) -> list[Heard]:
         frames = encoded.lengths.tolist()
         return [
@@ -203,8 +207,9 @@ class Transcriber:
                 each,
                 nbest,
                 self.bundle,
-                sources[each.piece.source].wave.id,
+                sources[each.piece.source].sound.id,
                 mode=mode,
+                keep=keep,
                 listener={
                     name: matrices[row, :, :size, :size]
                     for name, matrices in encoded.attention.items()
@@ -214,16 +219,11 @@ class Transcriber:
         ]
 
     def _transcripts(
-        self,
-        sources: Sequence[Source],
-        found: Sequence[Heard],
-        decoding: Mapping[str, Any],
-        *,
-        record: bool,
+        self, sources: Sequence[Source], found: Sequence[Heard], decoding: Mapping[str, Any]
     ) -> list[Transcript]:
         parts: list[list[Heard]] = [[] for _ in sources]
-        for part in sorted(found, key=lambda part: part.piece.start):
-            parts[part.piece.source].append(part)
+        for part in sorted(found, key=lambda part: part.start):
+            parts[part.source].append(part)
         decoding = {
             **decoding,
             "device": str(self.device),
@@ -233,11 +233,10 @@ class Transcriber:
         }
         return [
             transcript(
-                each.wave,
+                each.sound,
                 own,
                 [] if doubt is None else [doubt],
                 nbest=decoding.get("nbest", 1),
-                record=record,
                 least_confidence=self.bundle.settings.least_confidence,
                 decoding=decoding,
                 model={"name": self.name, "fingerprint": self.fingerprint},
@@ -254,22 +253,6 @@ class Transcriber:
             "unknown-characters", f"the model cannot write {missing!r}", 0.0, done.duration
         )
         return dataclasses.replace(done, warnings=(*done.warnings, warning))
-
-
-def _healthier(found: Sequence[Heard], halves: Sequence[Heard]) -> list[Heard]:
-    """Each piece, or its halves where fewer seconds of them are in doubt."""
-    kept: list[Heard] = []
-    for whole in found:
-        start, end = whole.piece.start, whole.piece.start + whole.piece.duration
-        parts = [
-            half
-            for half in halves
-            if half.piece.source == whole.piece.source and start <= half.piece.start < end
-        ]
-        doubtful = sum(part.piece.duration for part in parts if part.warnings)
-        # Halves of half the doubt only: a cut may fall into a word.
-        kept += parts if parts and doubtful <= _HALF * whole.piece.duration else [whole]
-    return kept
 
 
 def _options(search: SearchOptions | Mapping[str, Any] | None, bundle: Bundle) -> SearchOptions:

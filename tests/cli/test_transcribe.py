@@ -134,6 +134,13 @@ def test_a_bad_file_harms_no_other(asr: Run, there: Path) -> None:
     assert done.err.endswith("asr: 3 of 8 inputs failed\n")
 
 
+def test_a_file_that_is_cut_short_is_transcribed_as_far_as_it_goes(asr: Run, there: Path) -> None:
+    path = sound(there / "a.wav", 8000)
+    path.write_bytes(path.read_bytes()[:-8000])
+    done = asr("transcribe", "a.wav")
+    assert (done.status, done.out) == (0, text_of(4000) + "\n")
+
+
 def test_a_lone_bad_file_is_one_line(asr: Run, there: Path) -> None:
     (there / "bad.m4a").write_bytes(b"\0\0\0\x20ftypM4A " + bytes(1000))
     done = asr("transcribe", "bad.m4a", "--quiet")

@@ -7,8 +7,9 @@ import math
 import pytest
 import torch
 
+from asr.audio import Meter
 from asr.inference.pieces import Piece
-from asr.inference.silence import Given, Level, given, measured
+from asr.inference.silence import Given, Level, given, level
 from asr.types import Hypothesis
 
 RATE = 8000
@@ -23,6 +24,12 @@ def noise(seconds: float, level: float = 0.1, seed: int = 0) -> torch.Tensor:
 
 def still(seconds: float) -> torch.Tensor:
     return torch.zeros(round(seconds * RATE))
+
+
+def measured(samples: torch.Tensor, rate: int) -> Level:
+    meter = Meter(rate)
+    meter.add(samples[:, None].numpy())
+    return level(meter.energies()[0])
 
 
 def take(samples: torch.Tensor, margin: float = MARGIN, level: Level | None = None) -> Given | None:
@@ -116,8 +123,8 @@ def test_nothing_is_taken_out_of_a_noisy_recording(below: float) -> None:
 
 def test_words_are_quiet_and_loud() -> None:
     """28 dB below the loudest word is a word still; what is fainter all along is a breath."""
-    for level, heard in ((0.004, True), (0.0015, False)):
-        sound = torch.cat([noise(0.5), still(2.0), noise(0.5, level), still(2.0)])
+    for loudness, heard in ((0.004, True), (0.0015, False)):
+        sound = torch.cat([noise(0.5), still(2.0), noise(0.5, loudness), still(2.0)])
         sound += noise(5.0, 0.0002, seed=1)
         kept = set(take(sound).kept.tolist())
         assert {*frames((0.0, 0.5))} <= kept

@@ -11,12 +11,13 @@ import soxr
 import torch
 
 import asr
+from asr.audio import Meter, Recording
 from asr.errors import InputError
 from asr.inference import bundle, transcriber
 from asr.inference.transcriber import Transcriber
 from asr.search import SearchOptions
 from asr.text import CharacterTokenizer
-from asr.types import Hypothesis, Waveform
+from asr.types import Hypothesis, TranscriptWarning, Waveform
 
 RATE = 16000
 
@@ -189,6 +190,62 @@ def test_long_audio_is_cut_and_stitched(saved):
         assert (got.word, got.start, got.end) == (
             word, pytest.approx(start, abs=1e-5), pytest.approx(end, abs=1e-5)
         )  # fmt: skip
+
+
+def recording(wave: Waveform, seconds: float, read: list[int] | None = None) -> Recording:
+    """The same sound, in blocks; ``read`` counts those that have been asked for."""
+    meter = Meter(wave.sample_rate)
+    meter.add(wave.samples[:, None].numpy())
+
+    def blocks():
+        for block in wave.samples.split(round(seconds * wave.sample_rate)):
+            if read is not None:
+                read[0] += 1
+            yield block
+
+    return Recording(blocks, len(wave.samples), meter.energies()[0], wave.sample_rate, id=wave.id)
+
+
+@pytest.mark.parametrize("rate", [RATE, 8000])
+def test_a_recording_gives_what_its_waveform_gives(saved, rate):
+    listen = Transcriber.from_bundle(saved, device="cpu", max_piece_seconds=2.0, batch_seconds=0.5)
+    wave = noise(9 * rate + 77, rate=rate)
+    wave.samples[3 * rate : 5 * rate] *= 0.001
+    (held,) = listen([wave], record=True)
+    together = listen([recording(wave, 0.37), noise(RATE)], record=True)
+    assert same(held, together[0]) and held.text and together[1].text
+    assert together[0].decoding["pieces"] == held.decoding["pieces"] > 2
+    for one, other in zip(held.records, together[0].records, strict=True):
+        assert (one.start, one.duration) == (other.start, other.duration)
+        assert torch.allclose(one.weights, other.weights, atol=1e-5)
+    (told,) = listen.force([recording(wave, 0.37)], ["bad cab"])
+    assert told.text == "bad cab" and len(told.records) == 1
+
+
+def test_a_recording_is_listened_to_while_it_is_read(saved, monkeypatch):
+    """What is held does not grow with its length: each window is decoded before more is read."""
+    listen = Transcriber.from_bundle(saved, device="cpu", max_piece_seconds=2.0, batch_seconds=2.0)
+    read, seen = [0], []
+
+    def search(model, encoded, options):
+        seen.append((read[0], len(encoded.lengths)))
+        weights = torch.zeros(1, 1, encoded.states.shape[1])
+        weights[..., 0] = 1.0
+        return [[Hypothesis((), -1.0, (-0.1,), weights[..., : int(n)])] for n in encoded.lengths]
+
+    monkeypatch.setattr(transcriber, "search", search)
+    (found,) = listen([recording(noise(60 * RATE), 0.5, read)])
+    assert found.decoding["pieces"] >= 30 and found.records == ()
+    done = 0
+    for blocks, pieces in seen:
+        assert blocks / 2 - 2 * done <= 8 * 2.0 + 2 * 4
+        done += pieces
+
+
+def test_what_was_wrong_with_a_sound_is_told_with_its_text(listen):
+    warning = TranscriptWarning("cut-short", "cut short", 0.5, 0.5)
+    (found,) = listen([replace(noise(8000), warnings=(warning,))])
+    assert found.warnings[0] == warning
 
 
 def test_silent_pieces_are_left_out(saved):
