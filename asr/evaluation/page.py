@@ -20,6 +20,7 @@ from asr.evaluation.calibration import Calibration, Collected, collect, measure
 from asr.evaluation.entries import LIMIT, entry, fitting, said
 from asr.evaluation.report import Report, UtteranceScore
 from asr.evaluation.sounds import gather
+from asr.evaluation.table import named
 
 #: Confidences of recognised words, by utterance id: (word, confidence) in order.
 Words = Mapping[str, Sequence[tuple[str, float]]]
@@ -207,8 +208,7 @@ def _charts(
 
 
 def _facts(report: Report) -> Iterator[tuple[str, str]]:
-    named = report.normalizer
-    yield "normaliser", " ".join(part for part in (named["name"], named.get("version")) if part)
+    yield "normaliser", named(report.normalizer)
     yield "aligner", ", ".join(report.aligner.values())
     if interval := report.intervals.get("wer"):
         yield (

@@ -17,7 +17,7 @@ def render(report: Report, *, cer: bool = False, onsets: OnsetReport | None = No
     ``cer`` adds the character error rate and its counts. Rates are percentages here.
     """
     normalised = report.normalised
-    rows = {_named(normalised.normalizer): normalised.summary, "raw": report.raw}
+    rows = {named(normalised.normalizer): normalised.summary, "raw": report.raw}
     if report.normalizer["name"] == "none":
         rows = dict(reversed(rows.items()))
     parts = ["\n".join(_table("words", rows, "words"))]
@@ -54,9 +54,12 @@ def _compared(found: Comparison) -> list[str]:
     return lines
 
 
-def _named(normalizer: Mapping[str, str]) -> str:
-    source = " ".join(part for part in (normalizer.get("library"), normalizer["version"]) if part)
-    return f"{normalizer['name']} ({source})"
+def named(normalizer: Mapping[str, str]) -> str:
+    """A normaliser for people: "basic, version 1", "english (whisper-normalizer 0.1.12)"."""
+    name, version = normalizer["name"], normalizer["version"]
+    if library := normalizer.get("library"):
+        return f"{name} ({library} {version})"
+    return f"{name}, version {version}" if version else name
 
 
 def _table(of: str, rows: Mapping[str, Summary], label: str) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -83,7 +84,7 @@ def test_table(report: Report) -> None:
     lines = text.splitlines()
     assert [" ".join(line.split()) for line in lines[:3]] == [
         "WER % errors S D I words SER % utterances",
-        "basic (1) 58.33 7 1 3 3 12 83.33 6",
+        "basic, version 1 58.33 7 1 3 3 12 83.33 6",
         "raw 75.00 9 3 3 3 12 100.00 6",
     ]
     assert "WER 95 % interval" in text
@@ -97,9 +98,14 @@ def test_table(report: Report) -> None:
     assert text.isascii()
 
 
+def test_a_library_that_normalises_is_named() -> None:
+    line = render(score({"a": "x"}, {"a": "x"}, normalizer="english", ci=None)).splitlines()[1]
+    assert re.match(r"english \(whisper-normalizer \d+\.\d+\.\d+\) ", line)
+
+
 def test_raw_leads_when_it_is_asked_for() -> None:
     text = render(score({"a": "X"}, {"a": "x"}, ci=None))
-    assert [line.split()[0] for line in text.splitlines()[1:3]] == ["raw", "basic"]
+    assert [line.split()[0] for line in text.splitlines()[1:3]] == ["raw", "basic,"]
     assert "interval" not in text
     assert "hypothesis" not in text
 
