@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
+from urllib.parse import quote
 
 if TYPE_CHECKING:
     from asr.types import Transcript
@@ -24,9 +25,11 @@ class Interval(NamedTuple):
 def ctm(transcript: Transcript) -> str:
     """One word a line: recording, channel, start, duration (seconds), word, confidence.
 
-    White space parts the columns, so within one it becomes an underscore.
+    White space parts the columns: in a recording's id it is percent-encoded, as is a percent sign
+    that would read as such a code; in a word it becomes an underscore.
     """
-    name = _column(transcript.id)
+    unfit = r"\s|%(?=[0-9A-Fa-f]{2})"
+    name = re.sub(unfit, lambda found: quote(found[0], safe=""), transcript.id) or "-"
     return "".join(
         f"{name} 1 {word.start:.3f} {max(0.0, word.end - word.start):.3f} "
         f"{_column(word.word)} {word.confidence:.3f}\n"

@@ -5,9 +5,11 @@ A format is one function here: (transcript, label, word timestamps or not) -> te
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 import os
+import secrets
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -15,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from asr.cli import timed
 from asr.cli.options import UsageError
+from asr.errors import InputError
 
 if TYPE_CHECKING:
     from asr.types import Transcript, Word
@@ -36,7 +39,7 @@ def segments(transcript: Transcript) -> list[Segment]:
     """The words in order, cut at pauses and before a cue gets too long to read."""
     if not transcript.words:
         text = transcript.text
-        return [Segment(0.0, transcript.duration, text)] if text.strip() else []
+        return [Segment(0.0, _last(transcript), text)] if text.strip() else []
     cues: list[list[Word]] = [[]]
     for word in transcript.words:
         cue = cues[-1]
@@ -56,8 +59,46 @@ def _joined(words: Sequence[Word]) -> str:
     return " ".join(word.word for word in words)
 
 
+def rounded(transcript: Transcript) -> Transcript:
+    """Times to the millisecond, none beyond the end; other figures to four decimals."""
+    from asr.types import TranscriptWarning, Word
+
+    last = _last(transcript)
+
+    def time(seconds: float) -> float:
+        return min(round(seconds, 3), last)
+
+    return dataclasses.replace(
+        transcript,
+        duration=round(transcript.duration, 6),
+        score=round(transcript.score, 4),
+        words=tuple(
+            Word(word.word, time(word.start), time(word.end), round(word.confidence, 4))
+            for word in transcript.words
+        ),
+        nbest=tuple((text, round(score, 4)) for text, score in transcript.nbest),
+        attention={name: round(figure, 4) for name, figure in transcript.attention.items()},
+        warnings=tuple(
+            TranscriptWarning(
+                warning.code,
+                warning.message,
+                None if warning.start is None else time(warning.start),
+                None if warning.end is None else time(warning.end),
+            )
+            for warning in transcript.warnings
+        ),
+    )
+
+
+def _last(transcript: Transcript) -> float:
+    """The last whole millisecond in it, in seconds."""
+    # The small push undoes binary fractions such as 0.29 * 1000 = 289.99...
+    return math.floor(transcript.duration * 1000 + 1e-6) / 1000
+
+
 def as_dict(transcript: Transcript) -> dict[str, Any]:
     """A transcript as the ``asr-transcript/1`` JSON has it; what is not finite becomes null."""
+    transcript = rounded(transcript)
     return _plain(
         {
             "schema": SCHEMA,
@@ -67,29 +108,13 @@ def as_dict(transcript: Transcript) -> dict[str, Any]:
             "duration": transcript.duration,
             "text": transcript.text,
             "score": transcript.score,
-            "words": [
-                {
-                    "word": word.word,
-                    "start": word.start,
-                    "end": word.end,
-                    "confidence": word.confidence,
-                }
-                for word in transcript.words
-            ],
+            "words": [dataclasses.asdict(word) for word in transcript.words],
             "segments": [segment._asdict() for segment in segments(transcript)],
             "nbest": [{"text": text, "score": score} for text, score in transcript.nbest],
             "model": transcript.model,
             "decoding": transcript.decoding,
             "attention": transcript.attention,
-            "warnings": [
-                {
-                    "code": warning.code,
-                    "message": warning.message,
-                    "start": warning.start,
-                    "end": warning.end,
-                }
-                for warning in transcript.warnings
-            ],
+            "warnings": [dataclasses.asdict(warning) for warning in transcript.warnings],
         }
     )
 
@@ -181,10 +206,20 @@ TIMED = tuple(FORMATS)[1:]  # all but txt can show when a word was spoken
 
 def write(path: Path, transcript: Transcript, format: str, *, by_word: bool = False) -> None:
     """Write one format, whole or not at all. Raises InputError that names the file."""
-    from asr.data.manifest import write_bytes
-
     # A file name's bytes that are not text come out as \udcXX, an escape that JSON knows too.
-    write_bytes(path, FORMATS[format](transcript, by_word).encode("utf-8", "backslashreplace"))
+    content = FORMATS[format](rounded(transcript), by_word).encode("utf-8", "backslashreplace")
+    # A name that fits wherever the file's own does; with the rights that any new file gets.
+    partial = path.with_name(f".{secrets.token_hex(4)}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            with open(partial, "xb") as file:
+                file.write(content)
+            os.replace(partial, path)
+        finally:
+            partial.unlink(missing_ok=True)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be written ({error.strerror})") from None
 
 
 def probe_folder(folder: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from urllib.parse import unquote
 
 from asr.errors import InputError
 
@@ -29,6 +30,7 @@ def texts(lines: Lines) -> Iterator[tuple[str, str, str, list[tuple[str, float]]
     """Where (as messages name it), recording, text, and words with their confidences (none where
     any lacks its own from 0 to 1) of each recording, words by their start.
 
+    Recordings are percent-decoded: a name with a space in it has no other way to be one column.
     Raises InputError, naming the line, where a recording has two channels or a word two readings,
     which no single text can hold.
     """
@@ -38,6 +40,7 @@ def texts(lines: Lines) -> Iterator[tuple[str, str, str, list[tuple[str, float]]
         if line.startswith(";;"):
             continue
         recording, channel, start, _, word, *rest = line.split()
+        recording = unquote(recording)
         if channel == "*" or word.startswith("<ALT"):
             raise InputError(f"line {number}: alternative words; one reading is expected")
         since, named = first.setdefault(recording, (number, channel))

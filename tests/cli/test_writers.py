@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
+import os
 import re
 from itertools import pairwise
 from pathlib import Path
+from urllib.parse import unquote
 
 import pytest
 
 from asr.cli import writers
 from asr.cli.timed import Interval, tiled
 from asr.errors import InputError
-from asr.types import Transcript, Word
+from asr.types import Transcript, TranscriptWarning, Word
 
 
 def transcript(
@@ -127,8 +130,65 @@ def test_intervals_fill_the_tier(
 
 def test_ctm() -> None:
     lines = writers.FORMATS["ctm"](transcript(("it's", 0.5, 0.75), ("x", 1, 1)), False).splitlines()
-    assert lines == ["a_b 1 0.500 0.250 it's 0.900", "a_b 1 1.000 0.000 x 0.900"]
+    assert lines == ["a%20b 1 0.500 0.250 it's 0.900", "a%20b 1 1.000 0.000 x 0.900"]
     assert all(len(line.split()) == 6 for line in lines)
+
+
+@pytest.mark.parametrize("id", ["a b", "a\tb\nc", "100%", "50%20off", "été　日本", "a_b", "%"])
+def test_an_id_is_one_column_of_a_ctm_and_found_again(id: str) -> None:
+    said = dataclasses.replace(transcript(("x", 0, 1)), id=id)
+    column, *rest = writers.FORMATS["ctm"](said, False).split()
+    assert len(rest) == 5 and unquote(column) == id
+
+
+def test_times_are_milliseconds_within_the_sound_and_figures_short() -> None:
+    said = dataclasses.replace(
+        transcript(("x", 1 / 3, 2 / 3), ("y", 0.99961, 0.9999)),
+        duration=0.9999,
+        score=-1 / 3,
+        nbest=(("x", -2 / 3), ("y", float("-inf"))),
+        attention={"coverage": 1 / 3},
+        warnings=(TranscriptWarning("c", "m", 1 / 3, 0.9999), TranscriptWarning("d", "n")),
+    )
+    said = dataclasses.replace(
+        said, words=tuple(dataclasses.replace(w, confidence=2 / 3) for w in said.words)
+    )
+    found = writers.as_dict(said)
+    assert found["words"] == [
+        {"word": "x", "start": 0.333, "end": 0.667, "confidence": 0.6667},
+        {"word": "y", "start": 0.999, "end": 0.999, "confidence": 0.6667},
+    ]
+    assert found["duration"] == 0.9999
+    assert [(each["start"], each["end"]) for each in found["segments"]] == [(0.333, 0.999)]
+    assert found["score"] == -0.3333 and found["attention"] == {"coverage": 0.3333}
+    assert [each["score"] for each in found["nbest"]] == [-0.6667, None]
+    assert [(each["start"], each["end"]) for each in found["warnings"]] == [
+        (0.333, 0.999), (None, None)
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("format", writers.TIMED)
+def test_no_format_has_a_time_beyond_the_end(tmp_path: Path, format: str) -> None:
+    said = dataclasses.replace(transcript(("x", 0.5, 0.9998)), duration=0.9998)
+    writers.write(tmp_path / "a", said, format, by_word=True)
+    assert not re.search(r"1[.,]000\b|\b1000\b", (tmp_path / "a").read_text())
+
+
+def test_files_get_the_rights_that_new_files_get(tmp_path: Path) -> None:
+    before = os.umask(0o027)
+    try:
+        writers.write(tmp_path / "a.txt", SPOKEN, "txt")
+    finally:
+        os.umask(before)
+    assert (tmp_path / "a.txt").stat().st_mode & 0o777 == 0o640
+
+
+def test_the_longest_name_that_a_file_can_have(tmp_path: Path) -> None:
+    path = tmp_path / ("x" * 251 + ".txt")
+    writers.write(path, SPOKEN, "txt")
+    assert [each.name for each in tmp_path.iterdir()] == [path.name]
+    with pytest.raises(InputError, match="too long"):
+        writers.write(tmp_path / ("x" * 252 + ".txt"), SPOKEN, "txt")
 
 
 @pytest.mark.parametrize("format", writers.FORMATS)

@@ -155,7 +155,7 @@ def test_what_the_product_writes_is_read(tmp_path: Path) -> None:
 
     words = (Word("it's", 0.0, 0.5, 0.9), Word("é", 0.5, 1.0, 0.8))
     content = ctm(Transcript("u 1", "it's é", words, 1.0))
-    assert read(written(tmp_path, content)).texts == {"u_1": "it's é"}
+    assert read(written(tmp_path, content)).texts == {"u 1": "it's é"}
     row = {"schema": "asr-transcript/1", "id": "u 1", "text": "it's é", "words": [
         {"word": word.word, "confidence": word.confidence} for word in words
     ]}  # fmt: skip
