@@ -117,6 +117,8 @@ def _sounds(
     partial: bool,
 ) -> list[Waveform | Recording]:
     name = name_of(source, id)
+    if end is not None and end < start:
+        raise InputError(f"{name}: the end, {end:g} s, lies before the start, {start:g} s")
     path = str(source) if isinstance(source, str | Path) else ""
     first, last = round(start * rate), None if end is None else round(end * rate)
     warnings: tuple[TranscriptWarning, ...] = ()

@@ -104,7 +104,7 @@ def _parse(argv: list[str]) -> argparse.Namespace:
     at = _command_at(argv)
     if argv[at : at + 1] == ["train"]:
         return parser.parse_args([*_hyphens(argv[:at]), *argv[at:]])
-    args, left = parser.parse_known_args(_hyphens(argv))
+    args, left = parser.parse_known_args(_plain(argv))
     # argparse takes positionals from one place only; `a.wav -o out b.wav` is fine by us.
     if left and hasattr(args, "inputs") and all(word == "-" or word[:1] != "-" for word in left):
         args.inputs = [*args.inputs, *left]
@@ -120,14 +120,26 @@ def _command_at(argv: list[str]) -> int:
     return at
 
 
-def _hyphens(argv: list[str]) -> list[str]:
-    """`--output_dir=a_b` becomes `--output-dir=a_b`; what follows a bare `--` stays as it is."""
+def _plain(argv: list[str]) -> list[str]:
+    """The words without a bare `--`: what follows it is no option, `-x.wav` becomes `./-x.wav`.
+
+    argparse would take it for one where there are other inputs before it.
+    """
     end = argv.index("--") if "--" in argv else len(argv)
+    inputs = (
+        os.path.join(os.curdir, word) if word.startswith("-") and word != "-" else word
+        for word in argv[end + 1 :]
+    )
+    return [*_hyphens(argv[:end]), *inputs]
+
+
+def _hyphens(argv: list[str]) -> list[str]:
+    """`--output_dir=a_b` becomes `--output-dir=a_b`."""
     words = []
-    for word in argv[:end]:
+    for word in argv:
         name, equals, value = word.partition("=")
         words.append(name.replace("_", "-") + equals + value if name.startswith("--") else word)
-    return words + argv[end:]
+    return words
 
 
 def _unknown(left: list[str], parser: argparse.ArgumentParser) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import math
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -34,31 +35,24 @@ def one_line(message: object) -> str:
 
 
 def positive_int(text: str) -> int:
-    value = int(text)
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"{text} is not a whole number of at least 1")
-    return value
+    return int(_number(text, "a whole number above 0", lambda n: n == int(n) and n > 0))
 
 
 def positive_float(text: str) -> float:
-    value = float(text)
-    if not (math.isfinite(value) and value > 0):
-        raise argparse.ArgumentTypeError(f"{text} is not a number above 0")
-    return value
+    return _number(text, "a number above 0", lambda n: n > 0)
 
 
 def fraction(text: str) -> float:
-    value = float(text)
-    if not 0 <= value <= 1:
-        raise argparse.ArgumentTypeError(f"{text} is not between 0 and 1")
-    return value
+    return _number(text, "a number from 0 to 1", lambda n: 0 <= n <= 1)
 
 
 def finite_float(text: str) -> float:
-    value = float(text)
-    if not math.isfinite(value):
-        raise argparse.ArgumentTypeError(f"{text} is not a finite number")
-    return value
+    return _number(text, "a number", lambda n: True)
+
+
+def at_least(least: float, unit: str) -> Callable[[str], float]:
+    """The type of an option that takes a number from ``least`` on."""
+    return lambda text: _number(text, f"at least {least:g} {unit}", lambda n: n >= least)
 
 
 def channel(text: str) -> str | int:
@@ -68,6 +62,16 @@ def channel(text: str) -> str | int:
     if not text.isdecimal():
         raise argparse.ArgumentTypeError(f"{text!r} is neither mix, split nor a number from 0")
     return int(text)
+
+
+def _number(text: str, wanted: str, fits: Callable[[float], bool]) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not (math.isfinite(value) and fits(value)):
+        raise argparse.ArgumentTypeError(f"must be {wanted}, not {text!r}")
+    return value
 
 
 def add_model_flags(parser: argparse.ArgumentParser) -> None:
@@ -110,6 +114,7 @@ def transcriber_from(args: argparse.Namespace) -> Transcriber:
     """
     import torch
 
+    from asr.inference.devices import DeviceError
     from asr.inference.transcriber import Transcriber
 
     names = ("beam_size", "ctc_weight", "length_bonus", "nbest")
@@ -125,6 +130,8 @@ def transcriber_from(args: argparse.Namespace) -> Transcriber:
             threads=args.threads,
             **bounds,
         )
+    except DeviceError as error:
+        raise UsageError(f"--{error}") from error
     except InputError:
         raise
     except ValueError as error:

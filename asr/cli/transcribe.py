@@ -18,6 +18,7 @@ from asr.cli.options import (
     UsageError,
     add_decoding_flags,
     add_model_flags,
+    at_least,
     one_line,
     positive_float,
     positive_int,
@@ -60,7 +61,7 @@ def add_parser(subparsers: argparse._SubParsersAction) -> argparse.ArgumentParse
         "ctm have the words always)",
     )  # fmt: skip
     output.add_argument(
-        "--on-exists", choices=("error", "skip", "overwrite"), default="error",
+        "--on-exists", choices=("error", "skip", "overwrite"),
         help="what to do about results that are there already; skip looks for all formats asked "
         "for (default: error, before anything is transcribed)",
     )  # fmt: skip
@@ -81,9 +82,9 @@ def add_parser(subparsers: argparse._SubParsersAction) -> argparse.ArgumentParse
         help="seconds of audio to decode at once, padding counted (default: 60)",
     )  # fmt: skip
     reading.add_argument(
-        "--chunk-length", type=positive_float, metavar="S",
-        help="longer audio is cut, at quiet places, into pieces of at most this (default: as the "
-        "model's bundle says)",
+        "--chunk-length", type=at_least(1.0, "second"), metavar="S",
+        help="longer audio is cut, at quiet places, into pieces of at most this, from 1 s on "
+        "(default: as the model's bundle says)",
     )  # fmt: skip
     reading.add_argument(
         "--fail-fast", action=argparse.BooleanOptionalAction, default=False,
@@ -142,6 +143,10 @@ def _check(args: argparse.Namespace, formats: Sequence[str]) -> None:
             f"--format {','.join(formats)} needs a folder to write into: add -o DIR "
             "(standard output takes txt or json alone)"
         )
+    if args.on_exists and not args.output_dir:
+        raise UsageError("--on-exists: there are no files to write without -o DIR")
+    if args.nbest and "json" not in formats:
+        raise UsageError("--nbest: only json has room for alternatives; add -f json")
     if args.word_timestamps and not set(writers.TIMED).intersection(formats):
         raise UsageError(
             "--word-timestamps: plain text has no room for times; add -f with any of "
@@ -167,7 +172,7 @@ def _to_do(
         there += paths
         if len(paths) < len(names) * len(formats):
             left.append(each)
-    if there and args.on_exists == "error":
+    if there and args.on_exists != "skip":
         more = f" and {len(there) - 1} more" if len(there) > 1 else ""
         raise UsageError(
             f"{there[0]}{more}: there already; --on-exists skip or overwrite says what to do"

@@ -25,6 +25,7 @@ from asr.errors import InputError
 from asr.inference import archive, weights
 from asr.inference.archive import CARD, CONFIG, README, WEIGHTS, one_line
 from asr.inference.card import render
+from asr.inference.pieces import SHORTEST_PIECE
 from asr.nn.las import LAS
 from asr.search.options import SearchOptions
 from asr.text import Tokenizer
@@ -72,7 +73,7 @@ class Settings:
             raise ValueError(f"normalisation must be one of {valid}, not {self.normalisation!r}")
         for key, low, high, unit in (
             ("onset_shift", -10.0, 10.0, " seconds"),
-            ("max_piece_seconds", 1.0, 3600.0, " seconds"),
+            ("max_piece_seconds", SHORTEST_PIECE, 3600.0, " seconds"),
             ("least_confidence", 0.0, 1.0, ""),
         ):
             value = getattr(self, key)

@@ -24,6 +24,8 @@ class Sound(Protocol):
 
 SoundT = TypeVar("SoundT", bound=Sound)
 
+#: Pieces may not be asked to be shorter: they would be cut within words.
+SHORTEST_PIECE: Seconds = 1.0
 _CELL: Seconds = 0.01  # energy is measured in cells of this
 _HALF = 15  # and the quietest stretch of that many cells on either side, 0.3 s, is looked for
 

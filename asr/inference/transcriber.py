@@ -10,10 +10,10 @@ from typing import Any, Literal, Self
 
 import torch
 
-from asr.errors import InputError
 from asr.inference import bundle as bundles
+from asr.inference import devices
 from asr.inference.bundle import Bundle
-from asr.inference.pieces import Piece, batches, padded, windows
+from asr.inference.pieces import SHORTEST_PIECE, Piece, batches, padded, windows
 from asr.inference.results import Heard, healthier, heard, transcript
 from asr.inference.silence import Given, given
 from asr.inference.sources import Sound, Source, source
@@ -50,7 +50,7 @@ class Transcriber:
             model every piece as it is.
 
     Raises:
-        InputError: a search that the model cannot do, a device that cannot be used.
+        InputError: a search that the model cannot do, a device that there is not.
         ValueError: names an argument that is out of range.
     """
 
@@ -70,12 +70,12 @@ class Transcriber:
             raise ValueError(f"dtype={dtype!r}: valid are {', '.join(_DTYPES)}")
         if max_piece_seconds is None:
             max_piece_seconds = bundle.settings.max_piece_seconds
-        for key, value in (
-            ("batch_seconds", batch_seconds),
-            ("max_piece_seconds", max_piece_seconds),
-        ):
-            if not value > 0:
-                raise ValueError(f"{key}={value}: must be above 0 seconds")
+        if not batch_seconds > 0:
+            raise ValueError(f"batch_seconds={batch_seconds}: must be above 0 seconds")
+        if not max_piece_seconds >= SHORTEST_PIECE:
+            raise ValueError(
+                f"max_piece_seconds={max_piece_seconds}: must be at least {SHORTEST_PIECE:g} s"
+            )
         if not 0 <= margin_seconds <= 10:
             raise ValueError(f"margin_seconds={margin_seconds}: must be 0 to 10 seconds")
         if threads is not None:
@@ -86,7 +86,7 @@ class Transcriber:
         self.name, self.fingerprint = bundle.name, bundle.fingerprint
         self.search = _options(search, bundle)
         self.search.resolve(has_ctc=bundle.model.ctc is not None)
-        self.device = _device(device)
+        self.device = devices.device(device)
         self.dtype = _DTYPES[dtype]
         self.batch_seconds, self.max_piece_seconds = batch_seconds, max_piece_seconds
         self.margin_seconds = margin_seconds
@@ -262,13 +262,3 @@ def _options(search: SearchOptions | Mapping[str, Any] | None, bundle: Bundle) -
         return SearchOptions(**{**bundle.settings.search, **(search or {})})
     except TypeError as error:
         raise ValueError(f"search: {error}") from None
-
-
-def _device(name: str) -> torch.device:
-    if name == "auto":
-        name = "cuda" if torch.cuda.is_available() else "cpu"
-    try:
-        return torch.empty(0, device=name).device
-    except (RuntimeError, AssertionError) as error:
-        reason = str(error).splitlines()[0]
-        raise InputError(f"device {name!r} cannot be used: {reason}") from None

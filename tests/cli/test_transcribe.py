@@ -71,16 +71,18 @@ def test_a_manifest_goes_out_by_id(asr: Run, there: Path) -> None:
         {"id": "rest", "audio": "a.wav", "start": 0.05},
         {"id": "beyond", "audio": "a.wav", "start": 7},
         {"id": "gone", "audio": "b.wav"},
+        {"id": "turned", "audio": "a.wav", "start": 0.05, "end": 0.02},
     ]
     (there / "in/m.jsonl").write_text("\n".join(map(json.dumps, rows)))
     done = asr("transcribe", "in/m.jsonl")
     assert done.out == (
         f"whole one\t{text_of(1600)}\npiece\t{text_of(400)}\nrest\t{text_of(800)}\n"
     )
-    assert done.status == 1 and len(done.errors) == 2
+    assert done.status == 1 and len(done.errors) == 3
     assert done.errors[0].startswith("asr: error: beyond: in/a.wav: is over after 0.10 s")
     assert done.errors[1].startswith("asr: error: gone: in/b.wav: No such file")
-    assert done.err.endswith("asr: 2 of 5 inputs failed\n")
+    assert "turned: in/a.wav: the end, 0.02 s, lies before the start, 0.05 s" in done.errors[2]
+    assert done.err.endswith("asr: 3 of 6 inputs failed\n")
 
 
 def test_json_goes_out_one_object_a_line(asr: Run, there: Path) -> None:
@@ -245,7 +247,7 @@ def test_the_json_contract(asr: Run, there: Path) -> None:
         "text": text_of(16000),
         "score": -1.5,
         "words": [
-            {"word": word, "start": pytest.approx(at / 3), "end": pytest.approx((at + 1) / 3),
+            {"word": word, "start": round(at / 3, 3), "end": round((at + 1) / 3, 3),
              "confidence": 0.5}
             for at, word in enumerate(text_of(16000).split())
         ],
@@ -403,7 +405,7 @@ def test_flags_reach_the_recogniser(asr: Run, there: Path, fake: type[FakeTransc
         (["--beam-size", "3"], "search", {"beam_size": 3}),
         (["--ctc-weight", "0"], "search", {"ctc_weight": 0.0}),
         (["--length-bonus", "-0.5"], "search", {"length_bonus": -0.5}),
-        (["--nbest", "4"], "search", {"nbest": 4}),
+        (["--nbest", "4", "-f", "json"], "search", {"nbest": 4}),
     ]:
         assert asr("transcribe", "a.wav", *flags).status == 0
         assert fake.built[key] == value
@@ -412,13 +414,70 @@ def test_flags_reach_the_recogniser(asr: Run, there: Path, fake: type[FakeTransc
 
 def test_options_that_do_not_go_together(asr: Run, there: Path) -> None:
     sound(there / "a.wav")
-    done = asr("transcribe", "a.wav", "--nbest", "9")
+    done = asr("transcribe", "a.wav", "--nbest", "9", "-f", "json")
     assert done.status == 2 and done.errors == [
         "asr: error: nbest=9: must not be above beam_size=8"
     ]
-    for flags in (["-f", "srt"], ["-f", "txt,json"], ["--word-timestamps"]):
+    for flags, missing in [
+        (["-f", "srt"], "-o DIR"),
+        (["-f", "txt,json"], "-o DIR"),
+        (["--word-timestamps"], "-f"),
+        (["--nbest", "3"], "-f json"),
+        (["--nbest", "3", "-o", "out", "-f", "txt,srt"], "-f json"),
+        (["--on-exists", "skip"], "-o DIR"),
+        (["--on-exists", "error"], "-o DIR"),
+    ]:
         done = asr("transcribe", "a.wav", *flags)
         assert done.status == 2 and len(done.err.splitlines()) == 1
+        assert missing in done.err and not (there / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("flag", "wrong", "wanted"),
+    [
+        ("--beam-size", ("0", "-1", "x", "2.5", "nan", "inf", ""), "a whole number above 0"),
+        ("--threads", ("0", "many"), "a whole number above 0"),
+        ("--ctc-weight", ("1.1", "-0.1", "half"), "a number from 0 to 1"),
+        ("--length-bonus", ("inf", "nan", "x"), "a number"),
+        ("--batch-seconds", ("0", "-3", "x"), "a number above 0"),
+        ("--chunk-length", ("0.1", "0.99", "0", "x"), "at least 1 second"),
+    ],
+)
+def test_wrong_numbers_are_told_what_would_be_right(
+    asr: Run, there: Path, fake: type[FakeTranscriber], flag: str, wrong: tuple[str, ...],
+    wanted: str,
+) -> None:  # fmt: skip
+    sound(there / "a.wav")
+    for value in wrong:
+        done = asr("transcribe", "a.wav", f"{flag}={value}")
+        assert done.status == 2 and never_loaded(fake)
+        assert f"argument {flag}: must be {wanted}, not {value!r}" in done.err
+
+
+def test_the_shortest_chunks_are_as_long_as_a_transcriber_takes(asr: Run, there: Path) -> None:
+    from asr.inference.pieces import SHORTEST_PIECE
+
+    sound(there / "a.wav")
+    assert asr("transcribe", "a.wav", "--chunk-length", str(SHORTEST_PIECE)).status == 0
+    below = str(SHORTEST_PIECE - 0.01)
+    assert asr("transcribe", "a.wav", "--chunk-length", below).status == 2
+
+
+def test_what_follows_two_dashes_is_an_input(asr: Run, there: Path) -> None:
+    for name in ("a.wav", "-x.wav", "--y_z.wav"):
+        sound(there / name)
+    for words in (
+        ["a.wav", "-o", "out", "-f", "txt", "--", "-x.wav", "--y_z.wav"],
+        ["-o", "out", "-f", "txt", "--", "a.wav", "-x.wav", "--y_z.wav"],
+        ["a.wav", "--on-exists=overwrite", "-o", "out", "-f", "txt", "--", "./-x.wav", "--y_z.wav"],
+    ):
+        done = asr("transcribe", *words)
+        assert done.status == 0, done.err
+        assert files(there / "out") == ["--y_z.txt", "-x.txt", "a.txt"]
+        for name in files(there / "out"):
+            (there / "out" / name).unlink()
+    assert asr("transcribe", "--", "-x.wav", "a.wav").out.startswith("-x.wav\t")
+    assert asr("transcribe", "a.wav", "-x.wav").status == 2
 
 
 # Progress

@@ -42,7 +42,7 @@ def test_from_sound_to_files(asr: Run, model: Path, tmp_path: Path) -> None:
     assert len(list((tmp_path / "out").iterdir())) == len(sizes) * len(FORMATS.split(","))
     for name, size in sizes.items():
         found = decoded(tmp_path / "out", name)
-        assert found["duration"] == size / 16000 and found["model"]["name"] == "noise"
+        assert found["duration"] == round(size / 16000, 6) and found["model"]["name"] == "noise"
         assert bool(found["text"]) == bool(found["words"])
         assert all(
             0 <= word["start"] <= word["end"] <= found["duration"] for word in found["words"]
@@ -57,19 +57,24 @@ def test_from_sound_to_files(asr: Run, model: Path, tmp_path: Path) -> None:
 def test_flags_are_what_was_really_used(asr: Run, model: Path, tmp_path: Path) -> None:
     path = sound(tmp_path / "a.wav", 32000)
     flags = ["--beam-size", "4", "--nbest", "2", "--ctc-weight", "0", "--length-bonus", "0.5",
-             "--dtype", "bfloat16", "--device", "cpu", "--chunk-length", "0.75"]  # fmt: skip
+             "--dtype", "bfloat16", "--device", "cpu", "--chunk-length", "1.25"]  # fmt: skip
     done = asr("transcribe", path, "-m", model, "-o", tmp_path / "out", *flags)
     assert done.status == 0, done.err
     found = decoded(tmp_path / "out", "a")
     wanted = {"beam_size": 4, "nbest": 2, "ctc_weight": 0.0, "length_bonus": 0.5,
-              "dtype": "bfloat16", "device": "cpu", "max_piece_seconds": 0.75}  # fmt: skip
+              "dtype": "bfloat16", "device": "cpu", "max_piece_seconds": 1.25}  # fmt: skip
     assert found["decoding"].items() >= wanted.items()
     assert "bfloat16" in done.err
 
 
 @pytest.mark.parametrize(
     ("flags", "status"),
-    [(["--nbest", "9"], 2), (["--device", "quantum"], 1), (["-m", "nowhere"], 1)],
+    [
+        (["-f", "json", "--nbest", "9"], 2),
+        (["--device", "quantum"], 2),
+        (["--device", "cuda:99"], 2),
+        (["-m", "nowhere"], 1),
+    ],
 )
 def test_what_the_model_cannot_do(
     asr: Run, model: Path, tmp_path: Path, flags: list[str], status: int
@@ -77,4 +82,6 @@ def test_what_the_model_cannot_do(
     path = sound(tmp_path / "a.wav")
     done = asr("transcribe", path, "-m", model, *flags)
     assert (done.status, done.out, len(done.err.splitlines())) == (status, "", 1)
-    assert done.errors and flags[1] in done.err
+    assert done.errors and flags[-1] in done.err
+    if "--device" in flags:
+        assert "asr: error: --device" in done.err and "auto, cpu" in done.err

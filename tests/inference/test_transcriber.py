@@ -511,6 +511,7 @@ def test_search_options_are_the_bundles_unless_said_otherwise(saved):
         ({"threads": 0}, "threads"),
         ({"batch_seconds": 0}, "batch_seconds"),
         ({"max_piece_seconds": -1.0}, "max_piece_seconds"),
+        ({"max_piece_seconds": 0.1}, "max_piece_seconds"),
         ({"max_piece_seconds": float("nan")}, "max_piece_seconds"),
         ({"margin_seconds": -0.1}, "margin_seconds"),
         ({"margin_seconds": float("nan")}, "margin_seconds"),
@@ -523,9 +524,9 @@ def test_wrong_options_are_named(saved, wrong, named):
         Transcriber.from_bundle(saved, **wrong)
 
 
-@pytest.mark.parametrize("device", ["abacus", "cuda:99", "meta:x"])
+@pytest.mark.parametrize("device", ["abacus", "cuda:99", "meta:x", "meta", ""])
 def test_a_device_that_cannot_be_used_is_said_on_one_line(saved, device):
-    with pytest.raises(InputError, match="cannot be used") as error:
+    with pytest.raises(InputError, match=r"what there is: auto, cpu") as error:
         Transcriber.from_bundle(saved, device=device)
     assert "\n" not in str(error.value)
 
