@@ -106,6 +106,17 @@ class Saliency(NamedTuple):
     hop: Seconds
 
 
+class Listened(NamedTuple):
+    """What of a piece a model was given: ``samples`` (L') at its rate.
+
+    ``frames`` (S') says which frame of the piece each encoder frame of them is, -1 for silence
+    that was put around it; frames of the piece that are not among them were left out.
+    """
+
+    samples: Tensor
+    frames: Tensor
+
+
 @dataclass(frozen=True)
 class AttentionRecord:
     """The contract of everything that draws or measures attention.
@@ -114,7 +125,8 @@ class AttentionRecord:
     winning hypothesis; ``start`` of this piece in its file, ``frame_shift`` of one encoder frame
     after all subsampling and ``duration`` of the piece, in seconds. ``terms`` and ``listener``
     hold what a mechanism gives besides, and the listener's own matrices (A,S,S) by layer name.
-    ``ids`` are the tokens' numbers; ``saliency`` is there only where it was asked for.
+    ``ids`` are the tokens' numbers; ``listened`` is there where the model was given anything but
+    the piece as it is, ``saliency`` only where it was asked for.
     """
 
     id: str
@@ -127,6 +139,7 @@ class AttentionRecord:
     terms: Mapping[str, Tensor] = field(default_factory=dict)
     listener: Mapping[str, Tensor] = field(default_factory=dict)
     ids: tuple[int, ...] = ()
+    listened: Listened | None = None
     saliency: Saliency | None = None
 
 

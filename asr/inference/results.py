@@ -114,7 +114,7 @@ def heard(
         piece.duration,
         tuple((_text(bundle, h), h.score) for h in hypotheses),
         tuple(replace(word, end=max(word.start, word.end)) for word in words),
-        record if keep else None,
+        replace(record, listened=given.listened) if keep else None,
         figures,
         tuple(_doubts(piece, best, figures)),
     )

@@ -18,7 +18,7 @@ from torch.nn import functional
 
 from asr.glimpses.timing import cells
 from asr.inference.pieces import Piece
-from asr.types import Hypothesis, Seconds
+from asr.types import Hypothesis, Listened, Seconds
 
 #: Sound whose root mean square stays below this (-80 dB of full scale) holds nothing to hear.
 SILENCE = 1e-4
@@ -69,17 +69,26 @@ def level(energies: Tensor) -> Level:
 
 @dataclass(frozen=True)
 class Given:
-    """What the model is given of a ``piece``: ``samples`` (L',) at the piece's rate.
-
-    Of its encoder frames, ``margin`` come first, then those of the piece that ``kept`` (K,) lists,
-    of ``size`` in all, then margin again.
-    """
+    """What the model is given of a ``piece`` of ``size`` encoder frames: samples, and where each
+    encoder frame of them lies in the piece."""
 
     piece: Piece
-    samples: Tensor
-    kept: Tensor
-    margin: int
+    listened: Listened
     size: int
+
+    @property
+    def samples(self) -> Tensor:
+        return self.listened.samples
+
+    @property
+    def kept(self) -> Tensor:
+        """(K,) the frames of the piece that are among those of the samples, in order."""
+        return self.listened.frames[self.listened.frames >= 0]
+
+    @property
+    def margin(self) -> int:
+        """How many frames come before them that the piece does not have."""
+        return int((self.listened.frames < 0).int().argmin())
 
     @property
     def duration(self) -> Seconds:
@@ -139,7 +148,7 @@ def given(piece: Piece, level: Level, frame: int, margin: Seconds) -> Given | No
         return None
     size = len(heard)
     if not margin:
-        return Given(piece, samples, torch.arange(size), 0, size)
+        return Given(piece, Listened(samples, torch.arange(size)), size)
     reach = math.ceil(margin * piece.sample_rate / frame)
     near = functional.max_pool1d(heard.float()[None], 2 * reach + 1, 1, reach)[0] > 0
     kept = near.nonzero()[:, 0]
@@ -152,7 +161,8 @@ def given(piece: Piece, level: Level, frame: int, margin: Seconds) -> Given | No
         whole = whole[:-short]
     noise = _noise(samples, piece.sample_rate, (before + after) * frame)
     edge = before * frame
-    return Given(piece, torch.cat([noise[:edge], whole, noise[edge:]]), kept, before, size)
+    frames = functional.pad(kept, (before, after), value=-1)
+    return Given(piece, Listened(torch.cat([noise[:edge], whole, noise[edge:]]), frames), size)
 
 
 def _sounding(samples: Tensor, sample_rate: int, level: Level, frame: int) -> Tensor:

@@ -90,15 +90,28 @@ def jacobian(
 def with_saliency(record: AttentionRecord, model: LAS, wave: Waveform) -> AttentionRecord:
     """The record with its ``saliency``: of all its tokens, each under the hypothesis' own prefix.
 
-    ``wave`` is the record's own piece of sound (:func:`asr.inspection.records.sound_of`).
-    ValueError where the record does not know its tokens' ids, or the wave has another rate.
+    ``wave`` is the record's own piece of sound (:func:`asr.inspection.records.sound_of`). Glimpses
+    of it that the model was not given have derivative 0. ValueError where the record does not know
+    its tokens' ids, or the wave has another rate.
     """
     if len(record.ids) != len(record.tokens):
         raise ValueError(f"{record.id}: {len(record.ids)} ids for {len(record.tokens)} tokens")
     if wave.sample_rate != model.sample_rate:
         raise ValueError(f"{record.id}: {wave.sample_rate} Hz; {model.sample_rate} Hz is needed")
     hop = shift_of(model.frontend.hop, model.sample_rate)
-    return replace(record, saliency=Saliency(jacobian(model, wave.samples, record.ids), hop))
+    if record.listened is None:
+        return replace(record, saliency=Saliency(jacobian(model, wave.samples, record.ids), hop))
+    found = jacobian(model, record.listened.samples, record.ids)
+    # Encoder frames are blocks of as many glimpses in both; a last one may lack some.
+    tall = model.encoder.subsampling
+    inside = torch.arange(found.shape[1])
+    frames = record.listened.frames[inside // tall]
+    places = frames * tall + inside % tall
+    size = cells(wave.samples.shape[-1], model.frontend.hop)
+    own = (frames >= 0) & (places < size)
+    placed = found.new_zeros(found.shape[0], size, found.shape[2])
+    placed[:, places[own]] = found[:, own]
+    return replace(record, saliency=Saliency(placed, hop))
 
 
 def explained(transcript: Transcript, model: LAS, wave: Waveform) -> Transcript:

@@ -334,6 +334,7 @@ def test_tightly_cut_words_are_given_a_margin(saved):
         seen[seconds] = lengths
         assert found.decoding["margin_seconds"] == seconds
         assert found.record.weights.shape[-1] == math.ceil(16_123 / 640)
+        assert [len(found.record.listened.samples)] == lengths[0]
         assert torch.allclose(found.record.weights.sum(-1), torch.ones(()), atol=1e-5)
         assert all(0 <= w.start <= w.end <= wave.duration for w in found.words)
     assert seen == {0.0: [[16_123]], 0.25: [[16_123 + 2 * 7 * 640]]}

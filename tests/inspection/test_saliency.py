@@ -21,7 +21,7 @@ from asr.nn.attention import Attention
 from asr.nn.decoders import Recurrent
 from asr.nn.encoders import Encoder
 from asr.nn.las import LAS
-from asr.types import Saliency, Waveform, Word
+from asr.types import Listened, Saliency, Waveform, Word
 from tests.html_page import Parsed
 from tests.inspection import planted
 
@@ -210,3 +210,29 @@ def test_the_picture_lights_what_mattered() -> None:
     assert shown[0].shape == shown[1].shape == (2, 10)
     assert shown[1].tolist() == implicit(record).tolist()
     figure.canvas.draw()
+
+
+def test_saliency_is_of_what_the_model_was_given() -> None:
+    """Of a piece with a margin before it and silence left out of it: where that lies in it."""
+    model, generator = small(), torch.Generator().manual_seed(3)
+    frame = model.frontend.hop * model.encoder.subsampling
+    piece = torch.randn(9 * frame + 100, generator=generator)
+    kept = [0, 1, 2, 6, 7, 8, 9]
+    parts = [piece[k * frame : (k + 1) * frame] for k in kept]
+    given = torch.cat([torch.zeros(2 * frame), *parts, torch.zeros(frame)])
+    frames = torch.tensor([-1, -1, *kept, -1])
+    spans = [(token, token + 1) for token in range(len(TOKENS))]
+    record = planted.record(planted.rows(*spans, frames=10))
+    record = replace(record, ids=tuple(TOKENS), listened=Listened(given, frames))
+    found = with_saliency(record, model, Waveform(piece, 8000))
+    whole = jacobian(model, given, TOKENS)
+    tall = model.encoder.subsampling
+    expected = torch.zeros(len(TOKENS), -(-len(piece) // model.frontend.hop), whole.shape[2])
+    for place, frame_of in enumerate(frames.tolist()):
+        for step in range(tall):
+            there = frame_of * tall + step
+            if frame_of >= 0 and there < expected.shape[1]:
+                expected[:, there] = whole[:, place * tall + step]
+    assert torch.equal(found.saliency.jacobian, expected)
+    assert expected[:, 3 * tall : 6 * tall].abs().sum() == 0 < expected.abs().sum()
+    assert implicit(found).shape == (len(TOKENS), 10)
