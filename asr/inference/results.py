@@ -107,7 +107,8 @@ def heard(
         )
     ]
     loud = diagnostics.loud(piece.samples, piece.sample_rate, record.frame_shift)
-    figures = diagnostics.measure(record, loud)
+    # In a piece that is mostly background, that is among the louder half, too.
+    figures = diagnostics.measure(record, loud[: given.size] & given.sounding)
     return Heard(
         piece.source,
         piece.start,

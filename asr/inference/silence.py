@@ -69,12 +69,19 @@ def level(energies: Tensor) -> Level:
 
 @dataclass(frozen=True)
 class Given:
-    """What the model is given of a ``piece`` of ``size`` encoder frames: samples, and where each
-    encoder frame of them lies in the piece."""
+    """What the model is given of a ``piece``: samples, and where each encoder frame of them lies.
+
+    ``sounding`` (S,) is True on the frames of the piece in which something sounds.
+    """
 
     piece: Piece
     listened: Listened
-    size: int
+    sounding: Tensor
+
+    @property
+    def size(self) -> int:
+        """S, the encoder frames of the piece."""
+        return len(self.sounding)
 
     @property
     def samples(self) -> Tensor:
@@ -148,7 +155,7 @@ def given(piece: Piece, level: Level, frame: int, margin: Seconds) -> Given | No
         return None
     size = len(heard)
     if not margin:
-        return Given(piece, Listened(samples, torch.arange(size)), size)
+        return Given(piece, Listened(samples, torch.arange(size)), heard)
     reach = math.ceil(margin * piece.sample_rate / frame)
     near = functional.max_pool1d(heard.float()[None], 2 * reach + 1, 1, reach)[0] > 0
     kept = near.nonzero()[:, 0]
@@ -162,7 +169,7 @@ def given(piece: Piece, level: Level, frame: int, margin: Seconds) -> Given | No
     noise = _noise(samples, piece.sample_rate, (before + after) * frame)
     edge = before * frame
     frames = functional.pad(kept, (before, after), value=-1)
-    return Given(piece, Listened(torch.cat([noise[:edge], whole, noise[edge:]]), frames), size)
+    return Given(piece, Listened(torch.cat([noise[:edge], whole, noise[edge:]]), frames), heard)
 
 
 def _sounding(samples: Tensor, sample_rate: int, level: Level, frame: int) -> Tensor:

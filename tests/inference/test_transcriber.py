@@ -443,6 +443,16 @@ def test_sound_that_is_mostly_not_listened_to_is_warned_of(listen, monkeypatch, 
     assert (found.attention["coverage"] < 0.4) == warned
 
 
+def test_background_that_is_not_listened_to_is_nothing_missed(listen, monkeypatch):
+    """A second of speech in ten of hiss: what was left out is not counted as sound."""
+    answering(monkeypatch, 0.95)
+    hiss = noise(10 * RATE, seed=5).samples * 0.01
+    hiss[4 * RATE : 5 * RATE] += noise(RATE).samples
+    (found,) = listen([Waveform(hiss, RATE)])
+    assert found.text and found.warnings == ()
+    assert found.attention["coverage"] == 1.0 and found.attention["unattended_tail"] < 0.3
+
+
 # -- forced ----------------------------------------------------------------------------------------
 
 
