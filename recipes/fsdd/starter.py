@@ -22,10 +22,8 @@ CARD = {
         "microphone, at telephone quality (8 kHz) or better",
     ],
     "cannot": [
-        "sound that begins or ends within a quarter of a second of a word, as cut-out recordings "
-        "of single words do; several seconds of silence, near which it invents digits",
-        "any other word: whatever sounds, even noise, it writes digits or parts of them; "
-        '"oh" for zero too',
+        "any other word: whatever sounds, music and some noise too, it writes digits or parts of "
+        'them, mostly with a warning of low confidence; "oh" for zero too',
         "accents and ages far from its training: five men recorded at home and free synthesisers",
         "several speakers at once, music, far microphones",
     ],
