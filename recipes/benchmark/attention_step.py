@@ -48,7 +48,9 @@ def speechbrains(states: Tensor, queries: Tensor, previous: Tensor, like: Locati
 
     width, channels = like.key.out_features, like.location.in_features
     encoder, query = states.shape[-1], queries.shape[-1]
-    made = LocationAwareAttention(encoder, query, width, encoder, channels, like.kernel // 2).eval()
+    made = LocationAwareAttention(
+        encoder, query, width, encoder, channels, like.kernel // 2, like.sharpening
+    ).eval()
     made.mlp_enc.load_state_dict(like.key.state_dict())
     made.mlp_attn.load_state_dict(like.energy.state_dict())
     with torch.no_grad():
