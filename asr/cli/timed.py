@@ -28,7 +28,7 @@ def ctm(transcript: Transcript) -> str:
     White space parts the columns: in a recording's id it is percent-encoded, as is a percent sign
     that would read as such a code; in a word it becomes an underscore.
     """
-    unfit = r"\s|%(?=[0-9A-Fa-f]{2})"
+    unfit = r"[\s\x00-\x1f\x7f-\x9f]|%(?=[0-9A-Fa-f]{2})"
     name = re.sub(unfit, lambda found: quote(found[0], safe=""), transcript.id) or "-"
     return "".join(
         f"{name} 1 {word.start:.3f} {max(0.0, word.end - word.start):.3f} "

@@ -134,7 +134,9 @@ def test_ctm() -> None:
     assert all(len(line.split()) == 6 for line in lines)
 
 
-@pytest.mark.parametrize("id", ["a b", "a\tb\nc", "100%", "50%20off", "été　日本", "a_b", "%"])
+@pytest.mark.parametrize(
+    "id", ["a b", "a\tb\nc", "100%", "50%20off", "été　日本", "a\0b\x85c", "a_b", "%"]
+)
 def test_an_id_is_one_column_of_a_ctm_and_found_again(id: str) -> None:
     said = dataclasses.replace(transcript(("x", 0, 1)), id=id)
     column, *rest = writers.FORMATS["ctm"](said, False).split()

@@ -76,7 +76,7 @@ def test_what_is_no_speech_is_doubted_and_what_is_rightly_heard_is_not(
     files = ("kaldi-gstreamer-server__silence.wav", "cpython__pluck-pcm16.wav",
              "lhotse__big_buck_bunny_small.mp4", "pydub__test1-8bit.wav")  # fmt: skip
     noises += [load(speech_folder / "wild" / name, starter.sample_rate) for name in files]
-    assert all(doubted(each) for each in starter(noises))
+    assert all(doubted(each) for each in starter(noises) if each.text)
 
 
 def doubted(found: Transcript) -> bool:
