@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,6 +21,8 @@ from asr.inspection import diagnostics
 from asr.inspection.records import record_of
 from asr.inspection.saliency import implicit, overlap, with_saliency
 from asr.inspection.timing import word_times
+from asr.nn.attention import LocationAware
+from asr.nn.las import LAS
 from asr.search import SearchOptions, search
 from asr.text import EOS
 from asr.types import AttentionRecord, Seconds, Waveform, Word
@@ -31,6 +34,8 @@ DECODINGS = {
     "attention": SearchOptions(ctc_weight=0.0, max_tokens_per_frame=0.6),
     "with_ctc": SearchOptions(max_tokens_per_frame=0.6),
 }
+#: how far from the last place a mechanism that can be held back may look, where it is
+WINDOW: Seconds = 1.0
 #: utterances of which derivatives are taken
 EXPLAINED = 20
 #: how far outside its word a letter may listen
@@ -90,8 +95,26 @@ def decode(bundle: Bundle, batch: Sequence[Sound], options: SearchOptions) -> li
     return attempts
 
 
+@contextmanager
+def held_back(model: LAS) -> Iterator[bool]:
+    """A model whose attention looks no further than :data:`WINDOW` from where it was before; False
+    where the mechanism has no such option. It holds in decoding alone, so nothing is trained anew.
+    """
+    attention = model.speller.attention
+    if not isinstance(attention, LocationAware):
+        yield False
+        return
+    kept, attention.window = attention.window, round(WINDOW / model.frame_shift)
+    try:
+        yield True
+    finally:
+        attention.window = kept
+
+
 def measure(bundle: Bundle, data: Path, *, seconds: Seconds = 60.0) -> dict[str, Any]:
     """Everything about one model, JSON-ready: by length group and decoding, and in detail.
+
+    Decodings are those of :data:`DECODINGS`, and ``windowed`` where :func:`held_back` can do it.
 
     Errors; word onsets against the truth (of utterances without an error); the share of steps
     forward (``monotonicity``) and of the sound that was heard (``coverage``), mean over utterances;
@@ -102,6 +125,7 @@ def measure(bundle: Bundle, data: Path, *, seconds: Seconds = 60.0) -> dict[str,
         truth: dict[str, list[tuple[str, Seconds]]] = {}
         references: dict[str, str] = {}
         found: dict[str, dict[str, Attempt]] = {decoding: {} for decoding in DECODINGS}
+        windowed: dict[str, Attempt] = {}
         explained: list[dict[str, float]] = []
         for batch in sounds(data / name, bundle, seconds):
             references |= {sound.utterance.id: sound.text for sound in batch}
@@ -111,12 +135,18 @@ def measure(bundle: Bundle, data: Path, *, seconds: Seconds = 60.0) -> dict[str,
             for decoding, options in DECODINGS.items():
                 done = decode(bundle, batch, options)
                 found[decoding] |= {h.record.id: h for h in done}
+            with held_back(bundle.model) as held:
+                if held:
+                    done = decode(bundle, batch, DECODINGS["attention"])
+                    windowed |= {h.record.id: h for h in done}
             if group == next(iter(GROUPS)) and len(explained) < EXPLAINED:
                 done = [found["attention"][sound.utterance.id] for sound in batch]
                 rows = (explain(bundle, *pair) for pair in zip(batch, done, strict=True))
                 explained += [row for row in rows if row][: EXPLAINED - len(explained)]
+        if windowed:
+            found["windowed"] = windowed
         groups[group] = {
-            decoding: _figures(references, truth, heards) for decoding, heards in found.items()
+            decoding: _figures(references, truth, attempts) for decoding, attempts in found.items()
         }
         if explained:
             groups[group]["explained"] = {

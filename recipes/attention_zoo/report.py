@@ -39,6 +39,7 @@ def tables(rows: Sequence[Row], results: Results, costs: Costs) -> str:
         "row": lambda row: f"`{row.label}`",
         "seeds": lambda row: _of(results, row, lambda found: f"{len(found)}"),
         **{f"{g} digits": _wer(results, g, "attention", counts=True) for g in groups},
+        f"{groups[-1]}, window": _wer(results, groups[-1], "windowed", counts=False),
         **{f"{g}, with CTC": _wer(results, g, "with_ctc", counts=False) for g in groups[::2]},
     }
     listened = {
@@ -89,6 +90,8 @@ def _of(results: Results, row: Row, cell: Callable[[Sequence[Mapping[str, Any]]]
 
 def _wer(results: Results, group: str, decoding: str, *, counts: bool) -> Cell:
     def cell(found: Sequence[Mapping[str, Any]]) -> str:
+        if decoding not in found[0]["groups"][group]:
+            return ""
         one = pooled(found, group, decoding)
         parts = "/".join(str(one[name]) for name in _COUNTS[:3])
         return f"{one['wer']:.2%}" + (f" ({parts} of {one['reference_words']})" if counts else "")

@@ -166,12 +166,27 @@ def test_what_is_measured_of_a_model(data: Path) -> None:
     counts = {group: found[group]["attention"]["reference_words"] for group in found}
     assert counts == {"1-8": 6, "9-15": 9, "16-25": 16}
     for group in found.values():
-        for decoding in ("attention", "with_ctc"):
+        assert set(group) - {"explained"} == {"attention", "with_ctc", "windowed"}
+        for decoding in ("attention", "with_ctc", "windowed"):
             one = group[decoding]
             errors = one["substitutions"] + one["deletions"] + one["insertions"]
             assert one["wer"] == pytest.approx(errors / one["reference_words"])
             assert 0 <= one["monotonicity"] <= 1 and 0 <= one["coverage"] <= 1
     json.dumps(found, allow_nan=False)
+    assert "windowed" not in hearing.measure(small("additive"), data, seconds=10.0)["1-8"]
+
+
+def test_a_window_holds_the_attention_back_and_is_taken_away_again() -> None:
+    model = small().model
+    states = model.encode(0.1 * torch.randn(1, 32000), torch.tensor([32000]))  # 100 frames
+    inputs, lengths = torch.tensor([[1, 3]]), torch.tensor([2])
+    with hearing.held_back(model) as held:
+        assert held and model.speller.attention.window == 25
+        assert (model.speller(states, inputs, lengths).weights[0, 0, 0] > 0).sum() == 26
+    assert model.speller.attention.window == 0
+    assert (model.speller(states, inputs, lengths).weights > 0).all()
+    with hearing.held_back(small("additive").model) as held:
+        assert not held
 
 
 def test_attention_inside_its_word_is_found_there(data: Path) -> None:
@@ -247,7 +262,7 @@ def test_tables_pool_seeds_and_leave_blank_what_was_not_measured() -> None:
         assert len(table.strip().splitlines()) == len(rows) + 2
     lines = {line.split("`")[1]: line for line in heard.splitlines() if "`" in line}
     assert lines["additive"].startswith("| `additive` | 2 | 3.00% (6/0/0 of 200) |")
-    assert lines["dot"].replace(" ", "") == "|`dot`|" + "|" * 6
+    assert lines["dot"].replace(" ", "") == "|`dot`|" + "|" * 7
     assert "1,234,567 | 0 | 412 ms | 100 MiB | 2000 in 5.0 min |" in cost
     assert "| 30 ms, 90% of 50 |" in listened and "| 80% | 60% | 30% |" in listened
     figure = report.figure(rows, results)
