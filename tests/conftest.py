@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
+import logging
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+
+@pytest.fixture(autouse=True)
+def log_lines_left_on() -> Iterator[None]:
+    """A test that turned log lines off would fail another one, in some other order."""
+    yield
+    level, logger = logging.root.manager.disable, logging.getLogger("asr")
+    logging.disable(logging.NOTSET)
+    assert level == logging.NOTSET and logger.propagate and not logger.disabled
 
 
 @pytest.fixture(scope="session")

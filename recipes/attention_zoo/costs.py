@@ -97,7 +97,6 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--data", type=Path, default=Path("data/fsdd"))
     parser.add_argument("--threads", type=int, default=2)
     args = parser.parse_args(argv)
-    measuring.quiet()
     torch.set_num_threads(args.threads)
     found = bundle.load(args.bundle)
     big = step(found, batch(found, args.data))
@@ -105,4 +104,5 @@ def main(argv: list[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
+    measuring.quiet()
     main()

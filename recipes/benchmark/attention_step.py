@@ -83,7 +83,6 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--repeats", type=int, default=31)
     parser.add_argument("--threads", type=int, default=2)
     args = parser.parse_args(argv)
-    measuring.quiet()
     torch.manual_seed(0)
     torch.set_num_threads(args.threads)
     options = {"dim": args.dim, "channels": args.channels, "kernel": args.kernel}
@@ -110,4 +109,5 @@ def main(argv: list[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
+    measuring.quiet()
     main()

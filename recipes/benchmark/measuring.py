@@ -29,7 +29,7 @@ def installed(name: str) -> bool:
 
 
 def quiet() -> None:
-    """Peers' warnings and log lines are not what is measured."""
+    """Peers' warnings and log lines are not what is measured; off for the whole process."""
     warnings.filterwarnings("ignore")
     logging.disable(logging.WARNING)
 

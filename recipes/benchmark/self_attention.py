@@ -103,7 +103,6 @@ def main(argv: list[str] | None = None) -> None:
     )  # fmt: skip
     parser.add_argument("--only", metavar="NAME", help="print this one's peak memory in bytes")
     args = parser.parse_args(argv)
-    measuring.quiet()
     torch.manual_seed(0)
     torch.set_num_threads(args.threads)
     shape = (args.dim, args.heads)
@@ -135,4 +134,5 @@ def main(argv: list[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
+    measuring.quiet()
     main()
