@@ -1,0 +1,112 @@
+"""python recipes/aligning/align.py MANIFEST... -o DIR
+
+Where each word of English utterances was said. pocketsphinx, with the model it comes with, finds
+that (Huggins-Daines et al. 2006); `pip install pocketsphinx` first. Writes a manifest of the same
+name to DIR for each that is given: the same utterances, with their word times.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from asr import audio
+from asr.data import manifest
+from asr.data.manifest import Utterance, WordTime
+from asr.errors import InputError
+from asr.text.normalise import normalise
+
+RATE = 16000  # Hz, of pocketsphinx's model
+FRAME = 0.01  # seconds, likewise
+#: a sound for each letter, for names that no dictionary has: they need only come near
+SPELLED = {letter: letter.upper() for letter in "bdfgklmnprstvwyz"} | {
+    "a": "AE", "c": "K", "e": "EH", "h": "HH", "i": "IH", "j": "JH", "o": "OW", "q": "K", "u": "AH",
+    "x": "K",
+}  # fmt: skip
+
+
+class Aligner:
+    """Where known words are in a recording. Raises InputError where pocketsphinx is missing."""
+
+    def __init__(self) -> None:
+        try:
+            import pocketsphinx
+        except ImportError:
+            raise InputError("aligning needs pocketsphinx: pip install pocketsphinx") from None
+        self._decoder: Any = pocketsphinx.Decoder(
+            samprate=RATE, lm=None, bestpath=False, loglevel="FATAL"
+        )
+
+    def __call__(self, samples: NDArray[np.float32], words: Sequence[str]) -> tuple[WordTime, ...]:
+        """When each of ``words`` is said in ``samples`` (L,) at RATE Hz; () if they do not fit."""
+        if not len(samples) or not words:
+            return ()
+        decoder = self._decoder
+        for word in words:
+            if decoder.lookup_word(word) is None:
+                sounds = [SPELLED[letter] for letter in word if letter in SPELLED]
+                decoder.add_word(word, " ".join(sounds) or "AH", True)
+        level = 0.7 / max(1e-9, float(np.abs(samples).max()))
+        decoder.set_align_text(" ".join(words))
+        decoder.start_utt()
+        try:
+            decoder.process_raw((samples * level * 32767).astype("<i2").tobytes(), full_utt=True)
+        finally:
+            decoder.end_utt()
+        # Fillers are <sil> and the like; another pronunciation of a word is word(2).
+        heard = tuple(
+            WordTime(
+                part.word.split("(")[0],
+                round(part.start_frame * FRAME, 2),
+                round((part.end_frame + 1) * FRAME, 2),
+            )
+            for part in decoder.seg() or ()
+            if part.word[0] not in "<["
+        )
+        return heard if [word.word for word in heard] == list(words) else ()
+
+
+def aligned(utterance: Utterance, align: Aligner) -> Utterance:
+    """The utterance with its words, normalised, or none. InputError for sound that is broken."""
+    whole = audio.load(utterance.audio, RATE).samples.numpy()
+    end = None if utterance.end is None else round(utterance.end * RATE)
+    samples = whole[round(utterance.start * RATE) : end]
+    return replace(utterance, words=align(samples, normalise(utterance.text).split()))
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Read, align, write; exit status 0, or 1 with a line that says what does not fit."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[2])
+    parser.add_argument("manifests", nargs="+", type=Path, help="utterances with their texts")
+    parser.add_argument("-o", "--output", type=Path, required=True, metavar="DIR")
+    args = parser.parse_args(argv)
+    try:
+        align = Aligner()
+        given = {args.output / path.name: manifest.read(path) for path in args.manifests}
+        if len(given) < len(args.manifests):
+            raise InputError(f"{args.output}: two of the manifests have the same name")
+        if clash := next((p for p in args.manifests if args.output / p.name == p), None):
+            raise InputError(f"{clash}: would be overwritten; -o must name another folder")
+        for path, utterances in given.items():
+            done = [aligned(utterance, align) for utterance in utterances]
+            args.output.mkdir(parents=True, exist_ok=True)
+            manifest.write(path, done)
+            lost = [utterance.id for utterance in done if not utterance.words]
+            print(f"{path}: {len(done) - len(lost)} of {len(done)} utterances aligned")
+            for id in lost:
+                print(f"asr: warning: {id}: its words do not fit its sound", file=sys.stderr)
+    except InputError as error:
+        print("asr: error:", error, file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
