@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -99,6 +99,22 @@ def _lay(
         )
         position += len(sound)
     return tuple(words)
+
+
+def _silenced(clip: Clip, sound: Sound, first: int, last: int) -> Clip:
+    """Silences the ``first`` and ``last`` samples of ``sound``, the clip at some pace, in place.
+
+    No more than a quarter of the word on either side. The clip, with what is left of its word.
+    """
+    pace = len(sound) / len(clip.samples)
+    onset, offset = round(clip.onset * pace), round(clip.offset * pace)
+    most = (offset - onset) // 4
+    start, end = onset + min(first, most), offset - min(last, most)
+    if first:
+        sound[:start] = 0.0
+    if last:
+        sound[end:] = 0.0
+    return replace(clip, onset=round(start / pace), offset=round(end / pace))
 
 
 class StringDataset(Dataset[Batch]):
@@ -235,6 +251,13 @@ class StringDataset(Dataset[Batch]):
                 gain * self._paced(*given)
                 for gain, *given in zip(gains, numbers, lengths, speeds, strict=False)
             ]
+            if self.augmentation.word_cut:
+                lost = self.augmentation.word_cut * self.pool.sample_rate
+                cuts = lost * (2 * rng.random((count, 2)) - 1).clip(min=0)
+                clips = [
+                    _silenced(clip, sound, *cut.astype(int).tolist())
+                    for clip, sound, cut in zip(clips, sounds, cuts, strict=True)
+                ]
         words = _lay(wave, clips, plan.gaps[row], sounds, self.pool.sample_rate)
         if self.wordless and rng.random() < self.wordless:
             wave[:], words = 0.0, ()

@@ -97,7 +97,7 @@ def test_the_same_generator_spoils_the_same() -> None:
     [
         {"noise": 1.5}, {"room": -0.1}, {"tilt": 2.0}, {"mulaw": 2.0}, {"speed_share": 3.0},
         {"snr": (9.0, 1.0)}, {"gain": (1.0, 0.0)}, {"speed": (1.2, 1.1)}, {"speed": (0.1, 1.0)},
-        {"word_speed": 0.9}, {"word_gain": -1.0},
+        {"word_speed": 0.9}, {"word_gain": -1.0}, {"word_cut": -0.1},
     ],
 )  # fmt: skip
 def test_wrong_parameters_are_named(wrong: dict[str, Any]) -> None:

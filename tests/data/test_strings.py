@@ -137,6 +137,36 @@ def test_times_follow_the_pace(pool: StringPool, letters: CharacterTokenizer) ->
     assert min(lengths) < 0.125 * 0.85 and max(lengths) > 0.125 * 1.15
 
 
+@pytest.mark.parametrize("most", [0.02, 0.5])
+def test_edges_of_words_get_lost(letters: CharacterTokenizer, most: float) -> None:
+    """Half of them, by up to ``word_cut`` or a quarter of the word; times are of what is left."""
+    samples = np.zeros(4000, np.float32)
+    samples[500:3500] = np.linspace(0.25, 0.75, 3000)
+    clips = [Clip(word, "ann", samples.copy(), 500, 3500) for word in WORDS]
+    plan = Augmentation(speed_share=0.0, word_speed=0.0, word_cut=most, **STILL)
+    dataset = StringDataset(
+        StringPool.of(clips, RATE), letters, batches=6, augmentation=plan, curriculum=0.0
+    )
+    lost = []
+    for index in range(6):
+        batch = dataset[index]
+        assert batch.token_times is not None
+        for row, text in enumerate(batch.references):
+            wave = batch.waves[row].numpy()
+            spans = np.flatnonzero(np.diff((wave > 0.2).astype(int))).reshape(-1, 2) + 1
+            firsts = [i for i, c in enumerate(text) if i == 0 or text[i - 1] == " "]
+            times = batch.token_times[row, firsts]
+            np.testing.assert_allclose(times, spans / RATE, atol=1.5 / RATE)
+            for start, end in spans:
+                first, last = (wave[[start, end - 1]] - 0.25) / 0.5 * 3000
+                lost.append((first, 3000 - last))
+    cuts = np.array(lost)
+    limit = min(most * RATE, 750)
+    assert cuts.max() <= limit + 2 and (cuts.max(axis=0) > 0.8 * limit).all()
+    assert np.abs((cuts < 2).mean(axis=0) - 0.5).max() < 0.1
+    assert all(np.array_equal(samples, clip.samples) for clip in clips)
+
+
 def test_batches_depend_on_seed_and_index_alone(
     pool: StringPool, letters: CharacterTokenizer
 ) -> None:
