@@ -24,12 +24,17 @@ CARD = {
     "cannot": [
         "any other word: whatever sounds, music and some noise too, it writes digits or parts of "
         'them, mostly with a warning of low confidence; "oh" for zero too',
-        "accents and ages far from its training: five men recorded at home and free synthesisers",
+        "accents and ages far from its training: five men recorded at home, free synthesisers, and "
+        "digits cut out of sentences that Americans, and Chinese adults and children, have read",
         "several speakers at once, music, far microphones",
     ],
     "licence": [
         "model: Apache-2.0",
         "Free Spoken Digit Dataset: CC BY-SA 4.0",
+        "LibriSpeech: CC BY 4.0",
+        "speechocean762: Apache-2.0",
+        "CMU Arctic prompts read by kathleen: CC0",
+        "Asterisk's prompts: CC BY-SA 3.0",
         "synthetic digits: free voices of Debian, see recipes/digits/README.md",
     ],
 }
