@@ -17,11 +17,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+sys.path.insert(0, str(Path(__file__).parents[2]))  # it runs as a script, and as a module
+
 from asr import audio
 from asr.data import manifest
 from asr.data.manifest import Utterance, WordTime
 from asr.errors import InputError
 from asr.text.normalise import normalise
+from recipes.aligning.cutting import other_than
 
 RATE = 16000  # Hz, of pocketsphinx's model
 FRAME = 0.01  # seconds, likewise
@@ -89,11 +92,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = parser.parse_args(argv)
     try:
         align = Aligner()
-        given = {args.output / path.name: manifest.read(path) for path in args.manifests}
+        given = {
+            other_than(args.manifests, args.output / path.name): manifest.read(path)
+            for path in args.manifests
+        }
         if len(given) < len(args.manifests):
             raise InputError(f"{args.output}: two of the manifests have the same name")
-        if clash := next((p for p in args.manifests if args.output / p.name == p), None):
-            raise InputError(f"{clash}: would be overwritten; -o must name another folder")
         for path, utterances in given.items():
             done = [aligned(utterance, align) for utterance in utterances]
             args.output.mkdir(parents=True, exist_ok=True)

@@ -13,9 +13,17 @@ from numpy.typing import NDArray
 
 from asr import audio
 from asr.data.manifest import Utterance, WordTime
+from asr.errors import InputError
 from asr.types import Seconds
 
 Sound = NDArray[np.float32]
+
+
+def other_than(given: Iterable[Path], path: Path) -> Path:
+    """The path to write to. InputError where that is one of the manifests that were given."""
+    if any(path.resolve() == manifest.resolve() for manifest in given):
+        raise InputError(f"{path}: would be overwritten; -o must name another folder")
+    return path
 
 
 def cut(

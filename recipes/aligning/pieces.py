@@ -18,7 +18,7 @@ from asr.data import manifest
 from asr.data.manifest import Utterance
 from asr.errors import InputError
 from asr.types import Seconds
-from recipes.aligning.cutting import cut, gaps
+from recipes.aligning.cutting import cut, gaps, other_than
 
 LONG = 0.02  # seconds of a pause that a second more of a piece is worth
 
@@ -55,17 +55,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--rate", type=int, default=16000, metavar="HZ", help="default: 16000")
     args = parser.parse_args(argv)
     try:
+        written = other_than(args.manifests, args.output / "pieces.jsonl")
         known = [u for path in args.manifests for u in manifest.read(path) if u.words]
         if not known:
             raise InputError(f"{args.manifests[0]}: no word times; align.py finds them")
         parts = partial(pieces, longest=args.longest)
         found = list(cut(known, parts, args.output / "pieces", args.rate))
-        manifest.write(args.output / "pieces.jsonl", found)
+        manifest.write(written, found)
     except InputError as error:
         print("asr: error:", error, file=sys.stderr)
         return 1
     hours = sum(piece.duration for piece in found) / 3600
-    print(f"{args.output / 'pieces.jsonl'}: {len(found)} pieces, {hours:.2f} hours")
+    print(f"{written}: {len(found)} pieces, {hours:.2f} hours")
     return 0
 
 

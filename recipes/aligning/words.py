@@ -23,7 +23,7 @@ from asr.data import manifest
 from asr.data.manifest import Utterance
 from asr.errors import InputError
 from asr.types import Seconds
-from recipes.aligning.cutting import Sound, cut, gaps
+from recipes.aligning.cutting import Sound, cut, gaps, other_than
 
 DIGITS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 MARGIN = 0.12  # seconds of a pause beside a word that go with it, at most
@@ -64,8 +64,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--name", required=True, help="of the pool, and of its one speaker")
     parser.add_argument("--rate", type=int, default=8000, metavar="HZ", help="default: 8000")
     args = parser.parse_args(argv)
-    pool = args.output / f"pool-{args.name}.jsonl"
     try:
+        pool = other_than(args.manifests, args.output / f"pool-{args.name}.jsonl")
         utterances = [u for path in args.manifests for u in manifest.read(path)]
         shape = partial(shaped, rate=args.rate)
         cuts = cut(utterances, digits, args.output / args.name, args.rate, shape)

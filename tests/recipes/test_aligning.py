@@ -172,6 +172,22 @@ def test_no_word_times(
     assert [path.name for path in tmp_path.glob("*.jsonl")] == ["in.jsonl"]
 
 
+@pytest.mark.parametrize(
+    ("tool", "name", "more"),
+    [(pieces, "pieces.jsonl", []), (words, "pool-some.jsonl", ["--name", "some"])],
+    ids=["pieces", "words"],
+)
+def test_what_is_cut_is_not_overwritten(
+    tool, name: str, more: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = tmp_path / name
+    manifest.write(source, known()[:1])
+    before = source.read_bytes()
+    assert tool.main([str(source), "-o", f"{tmp_path}/../{tmp_path.name}", *more]) == 1
+    assert "would be overwritten" in capsys.readouterr().err and source.read_bytes() == before
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+
+
 def test_manifests_are_not_overwritten(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("pocketsphinx")
     source = tmp_path / "in.jsonl"
