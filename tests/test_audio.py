@@ -489,3 +489,40 @@ def test_files_that_people_attach(speech_folder: Path) -> None:
             assert wave.source_rate == int(row["sample_rate"])
         decoded += 1
     assert decoded > 80 and refused > 5
+
+
+@pytest.mark.parametrize(
+    ("format", "codec"),
+    [("FLAC", "PCM_16"), ("WAV", "PCM_16"), ("MP3", "MPEG_LAYER_III"), ("OGG", "VORBIS")],
+)
+@pytest.mark.parametrize(
+    ("what", "becomes"),
+    [(KeyboardInterrupt(), KeyboardInterrupt), (OSError(5, "Input/output error"), InputError)],
+    ids=["interrupted", "broken disk"],
+)
+def test_what_happens_while_a_file_is_read_is_not_its_end(
+    format: str, codec: str, what: BaseException, becomes: type[BaseException]
+) -> None:
+    """libsndfile reads through callbacks, out of which nothing can be raised."""
+    noise = np.random.default_rng(0).normal(0, 0.1, 8 * RATE)
+    data = encoded(noise, format=format, codec=codec)
+
+    class Reading(io.BytesIO):
+        left = 0
+
+        def readinto(self, buffer: Any) -> int:
+            self.left -= 1
+            if self.left == 0:
+                raise what
+            return super().readinto(buffer)
+
+    counted = Reading(data)
+    load(counted, RATE)
+    reads = -counted.left
+    assert reads > 1
+    for number in {1, reads // 2, reads}:
+        file = Reading(data)
+        file.left = max(1, number)
+        with pytest.raises(becomes) as error:
+            load(file, RATE)
+        assert "cut short" not in str(error.value)

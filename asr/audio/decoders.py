@@ -13,11 +13,11 @@ import logging
 import os
 import re
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, TypeAlias
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias
 
 import numpy as np
 import soundfile
@@ -85,14 +85,16 @@ def opened(source: Source, name: str) -> Iterator[Decoder]:
         file.seek(0)
         refusal = ""
         try:
-            sound = _SoundFile(_Nameless(file))
+            read = _ForC(file)
+            sound = _SoundFile(read)
         except soundfile.SoundFileError as error:
+            read.raise_kept()
             refusal = _reason(error)
         else:
             # No frames in a file of some size: a recorder that never wrote the length, perhaps.
             if sound.frames or size < 4096:
                 with sound:
-                    yield _libsndfile(sound, name)
+                    yield _libsndfile(sound, read, name)
                 return
             sound.close()
         file.seek(0)
@@ -145,6 +147,34 @@ class _Nameless:
             self.readinto = file.readinto
 
 
+class _ForC(_Nameless):
+    """A file that libsndfile calls back: it cannot be told of ^C or an error in the middle of that.
+
+    To it that would look like the end of the file; so it is kept, and raised afterwards.
+    """
+
+    def __init__(self, file: BinaryIO) -> None:
+        super().__init__(file)
+        self._kept: BaseException | None = None
+        for name, nothing in (("read", b""), ("readinto", 0), ("seek", 0), ("tell", 0)):
+            if hasattr(self, name):
+                setattr(self, name, self._keeping(getattr(self, name), nothing))
+
+    def _keeping(self, call: Callable[..., Any], nothing: Any) -> Callable[..., Any]:
+        def kept(*args: Any) -> Any:
+            try:
+                return call(*args)
+            except BaseException as error:
+                self._kept = error
+                return nothing
+
+        return kept
+
+    def raise_kept(self) -> None:
+        if self._kept is not None:
+            raise self._kept
+
+
 class _SoundFile(soundfile.SoundFile):
     def seekable(self) -> bool:
         """No: soundfile seeks after each block, which FLAC of unknown length refuses."""
@@ -159,7 +189,7 @@ def _reason(error: Exception) -> str:
     return reason
 
 
-def _libsndfile(sound: soundfile.SoundFile, name: str) -> Decoder:
+def _libsndfile(sound: soundfile.SoundFile, file: _ForC, name: str) -> Decoder:
     rate, channels, declared = sound.samplerate, sound.channels, sound.frames
     # A stream written without knowing its length declares a huge one; MP3 only estimates.
     known = declared < 1 << 40 and sound.format != "MP3"
@@ -170,12 +200,15 @@ def _libsndfile(sound: soundfile.SoundFile, name: str) -> Decoder:
         size = _SMALL_BLOCK if sound.format in _COMPRESSED else max(1, _BLOCK // channels)
         try:
             while len(block := sound.read(size, dtype="float32", always_2d=True)):
+                file.raise_kept()
                 frames += len(block)
                 yield block
         except soundfile.SoundFileError as error:
+            file.raise_kept()
             raise Incomplete(
                 name, f"damaged after {frames / rate:.2f} s ({_reason(error)})"
             ) from error
+        file.raise_kept()
         if known and frames < declared:
             lacks = f"{frames / rate:.2f} s of {declared / rate:.2f} s can be read"
         if lacks:

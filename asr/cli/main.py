@@ -11,7 +11,7 @@ import codecs
 import logging
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NoReturn
 
@@ -28,16 +28,25 @@ DONE, SOME_FAILED, USAGE, INTERRUPTED = 0, 1, 2, 130
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns its exit status (0 done, 1 some inputs failed, 2 usage, 130 ^C)."""
+
+    def command() -> int:
+        args = _parse(list(sys.argv[1:] if argv is None else argv))
+        with _messages("error" if args.quiet else args.log_level):
+            return int(args.run(args) or 0)
+
+    return run(command)
+
+
+def run(command: Callable[[], int]) -> int:
+    """The exit status of a command; what goes wrong in it is one line on standard error."""
     _speak_any_text()
     try:
         try:
-            args = _parse(list(sys.argv[1:] if argv is None else argv))
+            status = command()
         except SystemExit as stop:  # argparse's way out of --help, --version and usage errors
             return int(stop.code or 0)
-        with _messages("error" if args.quiet else args.log_level):
-            status = args.run(args)
-            sys.stdout.flush()
-            return int(status or 0)
+        sys.stdout.flush()
+        return status
     except UsageError as error:
         return _fail(error, USAGE)
     except InputError as error:

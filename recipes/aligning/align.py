@@ -7,7 +7,6 @@ name to DIR for each that is given: the same utterances, with their word times.
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -20,6 +19,7 @@ from numpy.typing import NDArray
 sys.path.insert(0, str(Path(__file__).parents[2]))  # it runs as a script, and as a module
 
 from asr import audio
+from asr.cli.main import Parser, run
 from asr.data import manifest
 from asr.data.manifest import Utterance, WordTime
 from asr.errors import InputError
@@ -49,13 +49,13 @@ class Aligner:
 
     def __call__(self, samples: NDArray[np.float32], words: Sequence[str]) -> tuple[WordTime, ...]:
         """When each of ``words`` is said in ``samples`` (L,) at RATE Hz; () if they do not fit."""
-        if not len(samples) or not words:
+        if not len(samples) or not words or any(not set(word) & SPELLED.keys() for word in words):
             return ()
         decoder = self._decoder
         for word in words:
             if decoder.lookup_word(word) is None:
                 sounds = [SPELLED[letter] for letter in word if letter in SPELLED]
-                decoder.add_word(word, " ".join(sounds) or "AH", True)
+                decoder.add_word(word, " ".join(sounds), True)
         level = 0.7 / max(1e-9, float(np.abs(samples).max()))
         decoder.set_align_text(" ".join(words))
         decoder.start_utt()
@@ -85,12 +85,13 @@ def aligned(utterance: Utterance, align: Aligner) -> Utterance:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Read, align, write; exit status 0, or 1 with a line that says what does not fit."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[2])
+    """Read, align, write; the exit status."""
+    parser = Parser(description=(__doc__ or "").split("\n")[2])
     parser.add_argument("manifests", nargs="+", type=Path, help="utterances with their texts")
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="DIR")
-    args = parser.parse_args(argv)
-    try:
+
+    def work() -> int:
+        args = parser.parse_args(argv)
         align = Aligner()
         given = {
             other_than(args.manifests, args.output / path.name): manifest.read(path)
@@ -98,18 +99,24 @@ def main(argv: Sequence[str] | None = None) -> int:
         }
         if len(given) < len(args.manifests):
             raise InputError(f"{args.output}: two of the manifests have the same name")
-        for path, utterances in given.items():
-            done = [aligned(utterance, align) for utterance in utterances]
-            args.output.mkdir(parents=True, exist_ok=True)
-            manifest.write(path, done)
-            lost = [utterance.id for utterance in done if not utterance.words]
-            print(f"{path}: {len(done) - len(lost)} of {len(done)} utterances aligned")
+        args.output.mkdir(parents=True, exist_ok=True)
+        done = {path: [aligned(u, align) for u in own] for path, own in given.items()}
+        if not any(utterance.words for own in done.values() for utterance in own):
+            raise InputError(f"{args.manifests[0]}: the words of no utterance fit its sound")
+        for path, utterances in done.items():
+            manifest.write(path, utterances)
+            lost = [utterance.id for utterance in utterances if not utterance.words]
+            known = len(utterances) - len(lost)
+            print(f"{path}: {known} of {len(utterances)} utterances aligned")
             for id in lost:
-                print(f"asr: warning: {id}: its words do not fit its sound", file=sys.stderr)
-    except InputError as error:
-        print("asr: error:", error, file=sys.stderr)
-        return 1
-    return 0
+                print(
+                    f"asr: warning: {id}: not aligned: its words do not fit its sound, or are not "
+                    "spelled with a to z",
+                    file=sys.stderr,
+                )
+        return 0
+
+    return run(work)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,6 @@ begins with short ones learns to listen sooner. Writes DIR/pieces.jsonl and the 
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Iterator, Sequence
 from functools import partial
@@ -14,11 +13,12 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[2]))  # it runs as a script, and as a module
 
+from asr.cli.main import Parser, run
 from asr.data import manifest
 from asr.data.manifest import Utterance
 from asr.errors import InputError
 from asr.types import Seconds
-from recipes.aligning.cutting import cut, gaps, other_than
+from recipes.aligning.cutting import between, cut, gaps, other_than
 
 LONG = 0.02  # seconds of a pause that a second more of a piece is worth
 
@@ -47,27 +47,32 @@ def pieces(utterance: Utterance, longest: Seconds) -> Iterator[tuple[int, int, S
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Read, cut, write; exit status 0, or 1 with a line that says what does not fit."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[2])
+    """Read, cut, write; the exit status."""
+    parser = Parser(description=(__doc__ or "").split("\n")[2])
     parser.add_argument("manifests", nargs="+", type=Path, help="utterances with word times")
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="DIR")
-    parser.add_argument("--longest", type=float, default=3.0, metavar="S", help="default: 3 s")
-    parser.add_argument("--rate", type=int, default=16000, metavar="HZ", help="default: 16000")
-    args = parser.parse_args(argv)
-    try:
+    parser.add_argument(
+        "--longest", type=between(0.5, 60, float), default=3.0, metavar="S", help="default: 3 s"
+    )
+    parser.add_argument(
+        "--rate", type=between(4000, 192000, int), default=16000, metavar="HZ",
+        help="default: 16000",
+    )  # fmt: skip
+
+    def work() -> int:
+        args = parser.parse_args(argv)
         written = other_than(args.manifests, args.output / "pieces.jsonl")
         known = [u for path in args.manifests for u in manifest.read(path) if u.words]
         if not known:
             raise InputError(f"{args.manifests[0]}: no word times; align.py finds them")
         parts = partial(pieces, longest=args.longest)
-        found = list(cut(known, parts, args.output / "pieces", args.rate))
+        found = cut(known, parts, args.output / "pieces", args.rate)
         manifest.write(written, found)
-    except InputError as error:
-        print("asr: error:", error, file=sys.stderr)
-        return 1
-    hours = sum(piece.duration for piece in found) / 3600
-    print(f"{written}: {len(found)} pieces, {hours:.2f} hours")
-    return 0
+        hours = sum(piece.duration for piece in found) / 3600
+        print(f"{written}: {len(found)} pieces, {hours:.2f} hours")
+        return 0
+
+    return run(work)
 
 
 if __name__ == "__main__":

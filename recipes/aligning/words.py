@@ -8,6 +8,7 @@ words, equally loud, in DIR/NAME. All are by one speaker, NAME: few voices have 
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -19,11 +20,12 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[2]))  # it runs as a script, and as a module
 
+from asr.cli.main import Parser, run
 from asr.data import manifest
 from asr.data.manifest import Utterance
 from asr.errors import InputError
 from asr.types import Seconds
-from recipes.aligning.cutting import Sound, cut, gaps, other_than
+from recipes.aligning.cutting import Sound, between, cut, gaps, other_than
 
 DIGITS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 MARGIN = 0.12  # seconds of a pause beside a word that go with it, at most
@@ -56,29 +58,39 @@ def shaped(samples: Sound, rate: int) -> Sound:
     return samples * (LOUDNESS / max(1e-9, float(np.sqrt(np.mean(np.square(samples))))))
 
 
+def plain(name: str) -> str:
+    """For an option: a name that is nothing but a name."""
+    if not re.fullmatch(r"\w[\w.-]{0,99}", name):
+        raise argparse.ArgumentTypeError(f"{name!r}: letters, digits, '-' and '.' are expected")
+    return name
+
+
 def main(argv: Sequence[str] | None = None) -> int:
-    """Read, cut, write; exit status 0, or 1 with a line that says what does not fit."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[2])
+    """Read, cut, write; the exit status."""
+    parser = Parser(description=(__doc__ or "").split("\n")[2])
     parser.add_argument("manifests", nargs="+", type=Path, help="utterances with word times")
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="DIR")
-    parser.add_argument("--name", required=True, help="of the pool, and of its one speaker")
-    parser.add_argument("--rate", type=int, default=8000, metavar="HZ", help="default: 8000")
-    args = parser.parse_args(argv)
-    try:
+    parser.add_argument("--name", type=plain, required=True, help="of the pool and its one speaker")
+    parser.add_argument(
+        "--rate", type=between(4000, 192000, int), default=8000, metavar="HZ", help="default: 8000"
+    )
+
+    def work() -> int:
+        args = parser.parse_args(argv)
         pool = other_than(args.manifests, args.output / f"pool-{args.name}.jsonl")
         utterances = [u for path in args.manifests for u in manifest.read(path)]
+        if not any(word.word in DIGITS for u in utterances for word in u.words):
+            raise InputError(f"{args.manifests[0]}: no digit with its time; align.py finds them")
         shape = partial(shaped, rate=args.rate)
         cuts = cut(utterances, digits, args.output / args.name, args.rate, shape)
         found = [replace(word, speaker=args.name) for word in cuts]
-        if not found:
-            raise InputError(f"{args.manifests[0]}: no digit with its time; align.py finds them")
         manifest.write(pool, sorted(found, key=lambda word: word.id))
-    except InputError as error:
-        print("asr: error:", error, file=sys.stderr)
-        return 1
-    counts = Counter(word.text for word in found)
-    print(f"{pool}: {len(found)} words;", ", ".join(f"{word} {counts[word]}" for word in DIGITS))
-    return 0
+        counts = Counter(word.text for word in found)
+        each = ", ".join(f"{word} {counts[word]}" for word in DIGITS)
+        print(f"{pool}: {len(found)} words; {each}")
+        return 0
+
+    return run(work)
 
 
 if __name__ == "__main__":

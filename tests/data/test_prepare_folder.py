@@ -247,3 +247,26 @@ def test_real_recordings(speech_folder: Path, tmp_path: Path) -> None:
     for u in (u for part in parts(tmp_path / "out").values() for u in part):
         claimed = next(x for x in utterances if x.id == u.audio.stem)
         assert u.duration == pytest.approx(claimed.duration, abs=0.05)
+
+
+@pytest.mark.parametrize("name", ["train", "valid", "test"])
+def test_the_source_is_not_overwritten(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    source = table(tmp_path / "own", ".jsonl").rename(tmp_path / "own" / f"{name}.jsonl")
+    before = source.read_bytes()
+    monkeypatch.chdir(source.parent)
+    for out in (source.parent, Path("."), source.parent / ".." / "own"):
+        with pytest.raises(InputError, match=f"{name}.jsonl: would be overwritten; -o must"):
+            prepare(source, out, quiet=True)
+    assert source.read_bytes() == before
+    prepare(source, tmp_path / "out", quiet=True)
+
+
+def test_something_is_left_to_train_on(beside: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    prepare(beside, out, quiet=True)
+    before = {path.name: path.read_bytes() for path in out.iterdir()}
+    with pytest.raises(InputError, match="nothing is left to train on; hold out less"):
+        prepare(beside, out, valid=0.94, test=0.05, quiet=True)
+    assert {path.name: path.read_bytes() for path in out.iterdir()} == before

@@ -94,9 +94,10 @@ def test_digits_cut_out(tmp_path: Path, capsys: pytest.CaptureFixture[str], rate
         if word.word != "house"
         and words.LETTER * len(word.word) <= round(word.end - word.start, 6) <= words.LONGEST
     }
-    assert len(pool) > 4 and {word.id for word in pool} == long
-    for word in pool:
-        utterance, expected = true[word.id]
+    cuts = {word.id.rsplit("-", 2)[0]: word for word in pool}  # the rest says from when to when
+    assert len(pool) > 4 and cuts.keys() == long
+    for id, word in cuts.items():
+        utterance, expected = true[id]
         (heard,) = word.words
         assert word.text == heard.word == expected.word and word.speaker == "some"
         sound, found = soundfile.read(word.audio, dtype="float32")
@@ -122,7 +123,7 @@ def test_pieces(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     found = manifest.read(tmp_path / "pieces.jsonl")
     assert f"{len(found)} pieces" in capsys.readouterr().out
     for utterance in rows:
-        own = [piece for piece in found if piece.id.rpartition("-")[0] == utterance.id]
+        own = [piece for piece in found if piece.id.rsplit("-", 3)[0] == utterance.id]
         assert len(own) > 1 and " ".join(piece.text for piece in own) == utterance.text
         assert sum(piece.duration for piece in own) == pytest.approx(utterance.duration, abs=1e-3)
         assert all(piece.duration <= 1.5 or len(piece.words) == 1 for piece in own)
@@ -186,6 +187,108 @@ def test_what_is_cut_is_not_overwritten(
     assert tool.main([str(source), "-o", f"{tmp_path}/../{tmp_path.name}", *more]) == 1
     assert "would be overwritten" in capsys.readouterr().err and source.read_bytes() == before
     assert [path.name for path in tmp_path.iterdir()] == [name]
+
+
+def test_nothing_new_stays_where_not_all_can_be_cut(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first, second = known()[:2]
+    source, gone = tmp_path / "in.jsonl", tmp_path / "gone.wav"
+    manifest.write(source, [first])
+    assert pieces.main([str(source), "-o", str(tmp_path), "--longest", "2"]) == 0
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    manifest.write(tmp_path / "more.jsonl", [first, replace(second, audio=gone)])
+    before[tmp_path / "more.jsonl"] = (tmp_path / "more.jsonl").read_bytes()
+    again = [str(tmp_path / "more.jsonl"), "-o", str(tmp_path), "--longest", "1"]
+    capsys.readouterr()
+    assert pieces.main(again) == 1
+    assert "gone.wav" in capsys.readouterr().err
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
+
+
+@pytest.mark.parametrize(
+    "times", [[(50.0, 50.5)], [(0.5, 0.6), (0.1, 0.2)]], ids=["beyond the end", "out of order"]
+)
+@pytest.mark.parametrize(
+    ("tool", "more"), [(pieces, []), (words, ["--name", "some"])], ids=["pieces", "words"]
+)
+def test_word_times_that_cannot_be(
+    tool, more: list[str], times: list, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    utterance = replace(known()[0], words=tuple(manifest.WordTime("one", *time) for time in times))
+    manifest.write(tmp_path / "in.jsonl", [utterance])
+    assert tool.main([str(tmp_path / "in.jsonl"), "-o", str(tmp_path), *more]) == 1
+    told = capsys.readouterr().err
+    assert told.count("\n") == 1 and utterance.id in told and "beyond the end" in told
+
+
+@pytest.mark.parametrize(
+    ("tool", "options"),
+    [
+        (pieces, ["--longest", "0"]),
+        (pieces, ["--longest", "nan"]),
+        (pieces, ["--rate", "0"]),
+        (pieces, ["--rate", "1000000"]),
+        (words, ["--name", "a", "--rate", "10"]),
+        (words, ["--name", "../up"]),
+        (words, ["--name", ""]),
+        (words, ["--name", ".."]),
+        (words, []),
+        (align, ["--rate", "8000"]),
+    ],
+    ids=str,
+)
+def test_usage(
+    tool, options: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = tmp_path / "in.jsonl"
+    manifest.write(source, known()[:1])
+    assert tool.main([str(source), "-o", str(tmp_path / "out"), *options]) == 2
+    told = capsys.readouterr().err
+    assert told.startswith("asr: error: ") and told.count("\n") == 1
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("tool", "more"), [(pieces, []), (words, ["--name", "some"])], ids=["pieces", "words"]
+)
+def test_output_that_cannot_be(
+    tool, more: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source, taken = tmp_path / "in.jsonl", tmp_path / "file"
+    manifest.write(source, known()[:1])
+    taken.touch()
+    assert tool.main([str(source), "-o", str(taken), *more]) == 1
+    told = capsys.readouterr().err
+    assert told.startswith("asr: error: ") and str(taken) in told and told.count("\n") == 1
+
+
+def test_interrupted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = tmp_path / "in.jsonl"
+    manifest.write(source, known()[:2])
+
+    def stop(samples: np.ndarray, rate: int) -> np.ndarray:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(words, "shaped", stop)
+    assert words.main([str(source), "-o", str(tmp_path), "--name", "some"]) == 130
+    assert capsys.readouterr().err == "asr: interrupted\n"
+    assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == ["in.jsonl"]
+
+
+@pytest.mark.parametrize("text", ["你好 世界", "1984", "", "nine " * 40])
+def test_texts_that_cannot_be_aligned(
+    text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("pocketsphinx")
+    source = tmp_path / "in.jsonl"
+    manifest.write(source, [replace(known()[0], text=text, words=())])
+    assert align.main([str(source), "-o", str(tmp_path / "out")]) == 1
+    told = capsys.readouterr().err
+    assert told == f"asr: error: {source}: the words of no utterance fit its sound\n"
+    assert not list((tmp_path / "out").iterdir())
 
 
 def test_manifests_are_not_overwritten(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

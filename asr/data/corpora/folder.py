@@ -57,6 +57,8 @@ def prepare(
     table = _table(source)
     if table is None and column:
         raise InputError(f"{source}: --column is for tables, and there is none in it")
+    if table is not None and table.resolve() in {(out / f"{s}.jsonl").resolve() for s in SPLITS}:
+        raise InputError(f"{table}: would be overwritten; -o must name another folder")
     utterances, broken = (
         _beside(source) if table is None else tables.read(table, tables.columns(column))
     )
@@ -117,6 +119,8 @@ def settle(
     # By id, so that the shape of the folder and the order of a table make no difference.
     utterances.sort(key=lambda u: u.id)
     parts = _split(utterances, {"valid": valid, "test": test})
+    if not parts["train"]:
+        raise InputError(f"{source}: nothing is left to train on; hold out less (--valid, --test)")
     written = []
     for name in SPLITS:
         path = out / f"{name}.jsonl"
