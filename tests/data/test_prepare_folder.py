@@ -268,5 +268,5 @@ def test_something_is_left_to_train_on(beside: Path, tmp_path: Path) -> None:
     prepare(beside, out, quiet=True)
     before = {path.name: path.read_bytes() for path in out.iterdir()}
     with pytest.raises(InputError, match="nothing is left to train on; hold out less"):
-        prepare(beside, out, valid=0.94, test=0.05, quiet=True)
+        prepare(beside, out, valid=0.9, test=0.099, quiet=True)
     assert {path.name: path.read_bytes() for path in out.iterdir()} == before
