@@ -1,6 +1,6 @@
 """Does training and decoding work on this machine, how fast, and the same as on a CPU?
 
-    python recipes/benchmark/gpu_check.py [--device auto] [--sizes small medium] [--steps 20]
+    python recipes/benchmark/gpu_check.py [--device auto] [--sizes small medium] [--steps N]
 
 Needs no data: batches of LibriSpeech's lengths are made up. For each size and precision it trains
 a few steps and prints step time, hours of audio an hour, peak memory and the share of the device's
@@ -105,6 +105,20 @@ class Times(Callback):
 def wait(device: torch.device) -> None:
     if device.type == "cuda":
         torch.cuda.synchronize(device)
+
+
+def sensible(precision: str) -> bool:
+    """Whether a CPU can train in it: not in float16; in bfloat16 where it knows how to multiply."""
+    if precision != "bf16-mixed":
+        return precision == "32-true"
+    seconds = {}
+    for dtype in (torch.float32, torch.bfloat16):
+        matrix = torch.randn(512, 512).to(dtype)
+        for _ in range(3):  # the last one counts
+            began = time.perf_counter()
+            matrix @ matrix
+            seconds[dtype] = time.perf_counter() - began
+    return seconds[torch.bfloat16] < 5 * seconds[torch.float32]
 
 
 def operations(made: LASModule, batch: Batch, device: torch.device) -> int:
@@ -217,16 +231,22 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--device", default="auto", choices=("auto", "cpu", "cuda"))
     parser.add_argument("--sizes", nargs="+", default=["small", "medium"])
-    parser.add_argument("--precisions", nargs="+", default=PRECISIONS, choices=PRECISIONS)
-    parser.add_argument("--steps", type=int, default=20)
-    parser.add_argument("--batch-seconds", type=float, default=300.0)
+    parser.add_argument(
+        "--precisions", nargs="+", choices=PRECISIONS, help="default: all there are"
+    )
+    parser.add_argument("--steps", type=int, help="default: 20 on a GPU, 2 on a CPU")
+    parser.add_argument(
+        "--batch-seconds", type=float, help="default: 300 on a GPU, 15 on a CPU", metavar="S"
+    )
     parser.add_argument("--subwords", type=int, default=1000)
     args = parser.parse_args()
     if args.device == "auto":
         args.device = "cuda" if torch.cuda.is_available() else "cpu"
     device = torch.device(args.device, 0) if args.device == "cuda" else torch.device("cpu")
-    # A CPU has no half precision to train in.
-    precisions = [name for name in args.precisions if device.type == "cuda" or name != "16-mixed"]
+    on_gpu = device.type == "cuda"
+    args.steps = args.steps or (20 if on_gpu else 2)
+    args.batch_seconds = args.batch_seconds or (300.0 if on_gpu else 15.0)
+    precisions = args.precisions or [name for name in PRECISIONS if on_gpu or sensible(name)]
     generator = random.Random(5)
     texts = [generated.text(seconds, generator) for seconds in generated.lengths(300)]
     tokenizer = SentencePieceTokenizer.train(texts, args.subwords)
