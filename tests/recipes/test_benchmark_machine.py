@@ -31,6 +31,24 @@ def test_gpu_check(capsys, monkeypatch) -> None:
     assert {line.get("precision") for line in found} == {"32-true", None}  # none in half there
 
 
+@pytest.mark.parametrize("known", [True, False])
+def test_gpu_check_takes_what_a_cpu_can_do(capsys, monkeypatch, known: bool) -> None:
+    """Two steps, and bfloat16 only where the processor multiplies in it; never float16."""
+    monkeypatch.setattr(gpu_check, "sensible", lambda name: known or name == "32-true")
+    argv = ["--device", "cpu", "--sizes", "tiny", "--batch-seconds", "1.5", "--subwords", "100"]
+    found = lines(gpu_check, argv, capsys, monkeypatch)
+    expected = {"32-true", "bf16-mixed"} if known else {"32-true"}
+    assert {line["precision"] for line in found if "precision" in line} == expected
+
+
+def test_what_is_sensible_is_measured(monkeypatch) -> None:
+    assert gpu_check.sensible("32-true") and gpu_check.sensible("16-mixed")
+    for bfloat16, answer in ((4.0, True), (6.0, False)):
+        ticks = iter([0.0, 1.0] * 3 + [0.0, bfloat16] * 3)
+        monkeypatch.setattr(gpu_check.time, "perf_counter", lambda ticks=ticks: next(ticks))
+        assert gpu_check.sensible("bf16-mixed") is answer
+
+
 def test_operations_are_those_of_a_product() -> None:
     tokenizer = CharacterTokenizer(generated.LETTERS + " ")
     batch = generated.batches(tokenizer, gpu_check.RATE, seconds=1.5, count=1)[0]
