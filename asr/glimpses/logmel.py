@@ -105,7 +105,8 @@ class LogMel(Frontend):
                 center=False,
                 return_complex=True,
             )
-            power = torch.view_as_real(spectrum).square().sum(-1)
+            # Not a sum over a last axis of two: that is an order of magnitude slower on a CPU.
+            power = spectrum.real.square() + spectrum.imag.square()
             mel = power.transpose(1, 2) @ self.filters
             return mel.clamp_min(self.floor).log(), cells(lengths, self.hop)
 

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from asr.nn.about import About
 from asr.nn.attention.base import Attended, Attention, Memory, Mode, memory_mask
-from asr.nn.attention.parts import additive_energies, convolved, mix
+from asr.nn.attention.parts import additive_energies, located, mix
 from asr.nn.masking import masked_softmax
 from asr.types import Encoded
 
@@ -97,8 +97,7 @@ class LocationAware(Attention):
             self.query(query),
             memory.keys,
             self.energy.weight,
-            self._features(state),
-            self.location.weight,
+            *self._location(state),
         )
         energies = energies.view(batch, share, size) * self.sharpening
         mask = memory.mask.unsqueeze(1)
@@ -113,14 +112,15 @@ class LocationAware(Attention):
         attended = Attended(mix(weights.unsqueeze(1), memory.values), weights.unsqueeze(1))
         return attended, LocationState(weights, state.total + weights)
 
-    def _features(self, state: LocationState) -> Tensor:
-        """F * a: (N,S,channels)."""
+    def _location(self, state: LocationState) -> tuple[Tensor, Tensor | None]:
+        """F * a, and U to extend it with."""
         around = {
             "previous": (state.previous,),
             "accumulated": (state.total,),
             "both": (state.previous, state.total),
         }[self.convolve]
-        return convolved([vector.unsqueeze(1) for vector in around], self.filters.unsqueeze(0))
+        vectors = [vector.unsqueeze(1) for vector in around]
+        return located(vectors, self.filters.unsqueeze(0), self.location.weight.t().unsqueeze(0))
 
     def _near(self, previous: Tensor) -> Tensor:
         """(N,S) True within ``window`` frames of the median of ``previous``; at first of 0."""

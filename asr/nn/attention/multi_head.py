@@ -16,7 +16,7 @@ from asr.nn.attention.parts import (
     above_zero,
     additive_energies,
     at_least,
-    convolved,
+    located,
     dot_scores,
     mix_heads,
     per_row,
@@ -150,23 +150,22 @@ class MultiHeadLocation(Attention):
         # Heads side by side: each has its own columns of K, and 0 in the others'.
         apart = torch.eye(self.heads, device=query.device, dtype=self.energy.dtype)
         energy = (apart.unsqueeze(2) * self.energy).flatten(1)  # (A,K)
-        extend = (apart[:, None, :, None] * self.location.transpose(1, 2).unsqueeze(2)).flatten(2)
         scores = additive_energies(
-            self.query(query), memory.keys, energy, self._features(state), extend.flatten(0, 1)
+            self.query(query), memory.keys, energy, *self._location(state)
         )
         mask = per_row(memory.mask, len(query)).unsqueeze(1)
         weights = masked_softmax(scores * self.sharpening, mask)
         context = self.output(mix_heads(weights, memory.values))
         return Attended(context, weights), HeadsState(weights, state.total + weights)
 
-    def _features(self, state: HeadsState) -> Tensor:
-        """F * a of each head: (N,S,A x channels)."""
+    def _location(self, state: HeadsState) -> tuple[Tensor, Tensor | None]:
+        """F * a of each head, and U to extend it with."""
         around = {
             "previous": (state.previous,),
             "accumulated": (state.total,),
             "both": (state.previous, state.total),
         }[self.convolve]
-        return convolved(around, self.filters)
+        return located(around, self.filters, self.location)
 
 
 def check_heads(dim: int, heads: int) -> None:

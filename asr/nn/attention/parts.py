@@ -90,7 +90,7 @@ def additive_energies(
     """v_a · tanh(q + k_j + U f_j) for each v_a: (N,A,S) float32, also under mixed precision.
 
     queries (N,K), keys (B,S,K) shared by the N/B rows of an utterance, energy (A,K), and, where
-    there are any, features (N,S,E) with extend U (K,E).
+    there are any, features (N,S,E) with extend U (K,E), or (N,S,K), extended already.
 
     The N x S x K numbers inside are what attending costs, moving them more than computing them:
     they are changed in place and, where no gradient is kept, made for so few utterances at a time
@@ -108,12 +108,31 @@ def additive_energies(
     for first in range(0, batch, count):
         some = slice(first, first + count)
         inner = keys[some].unsqueeze(1) + queries[some]
-        if features is not None and extend is not None:
-            inner += nn.functional.linear(features[some], extend)
+        if features is not None:
+            own = features[some]
+            inner += own if extend is None else nn.functional.linear(own, extend)
         inner.tanh_()
         with torch.autocast(inner.device.type, enabled=False):
             found.append(nn.functional.linear(inner.float(), energy.float()))
     return torch.cat(found).view(batch * share, size, len(energy)).transpose(1, 2)
+
+
+def located(
+    vectors: Sequence[Tensor], filters: Tensor, extend: Tensor
+) -> tuple[Tensor, Tensor | None]:
+    """Where was listened before, as features and extend of :func:`additive_energies`.
+
+    vectors, filters as in :func:`convolved`, extend (G,E,K/G): each group g has its own part of K.
+    """
+    if torch.is_grad_enabled() and filters.device.type == "cpu":
+        # With filters so few and short, convolving backward costs more than all else in a
+        # training step; one product by filters and extension together does not.
+        groups, inputs, _ = filters.shape
+        reach = inputs // len(vectors) // 2
+        seen = torch.cat([windows(vector, reach, reach) for vector in vectors], -1)
+        product = seen.to(filters.dtype) @ (filters @ extend)  # (N,G,S,K/G)
+        return product.transpose(1, 2).flatten(2), None
+    return convolved(vectors, filters), torch.block_diag(*extend.transpose(1, 2))
 
 
 def convolved(vectors: Sequence[Tensor], filters: Tensor) -> Tensor:

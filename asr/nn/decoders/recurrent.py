@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from asr.nn.attention.base import Attended, Attention, Memory, Mode, stack_attended
 from asr.nn.decoders.base import Spelled, Speller, SpellerStep
+from asr.nn.decoders.deferred import deferred
 from asr.types import Encoded
 
 
@@ -93,12 +94,16 @@ class Recurrent(Speller):
         mode: Mode = "train" if self.training else "decode"
         memory, state = self.start(encoded, targets.shape[0])
         tokens = self.from_token(self.dropout(self.embed(targets)))
+        past: list[Tensor] | None = None  # what each step adds to ``tokens`` is made from
+        if self.training and not sampling:
+            past = []
+            tokens = deferred(tokens, self.from_past.weight, past)
         steps: list[Attended] = []
         queries: list[Tensor] = []
         for token in tokens.unbind(1):
             if sampling and steps:
                 token = self._sample(token, queries[-1], steps[-1].context, sampling)
-            attended, state = self._advance(token, memory, state, mode)
+            attended, state = self._advance(token, memory, state, mode, past)
             steps.append(attended)
             queries.append(state.hidden[:, -1])
         if not steps:
@@ -108,10 +113,20 @@ class Recurrent(Speller):
         return Spelled(logits, attended.weights, attended.terms)
 
     def _advance(
-        self, token: Tensor, memory: Memory, state: RecurrentState, mode: Mode
+        self,
+        token: Tensor,
+        memory: Memory,
+        state: RecurrentState,
+        mode: Mode,
+        seen: list[Tensor] | None = None,
     ) -> tuple[Attended, RecurrentState]:
+        """One token further; where ``seen`` is given, ``from_past`` has its gradient deferred."""
         past = torch.cat([state.context, state.hidden[:, 0]], -1)
-        gates = token + self.from_past(past)
+        weight = self.from_past.weight
+        if seen is not None:
+            weight = weight.detach()
+            seen.append(past.detach())
+        gates = token + nn.functional.linear(past, weight)
         take, forget, new, give = gates.chunk(4, -1)
         cell = torch.sigmoid(forget) * state.cell[:, 0] + torch.sigmoid(take) * torch.tanh(new)
         hidden = torch.sigmoid(give) * torch.tanh(cell)
