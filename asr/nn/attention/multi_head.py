@@ -16,8 +16,8 @@ from asr.nn.attention.parts import (
     above_zero,
     additive_energies,
     at_least,
-    located,
     dot_scores,
+    located,
     mix_heads,
     per_row,
 )
@@ -150,9 +150,7 @@ class MultiHeadLocation(Attention):
         # Heads side by side: each has its own columns of K, and 0 in the others'.
         apart = torch.eye(self.heads, device=query.device, dtype=self.energy.dtype)
         energy = (apart.unsqueeze(2) * self.energy).flatten(1)  # (A,K)
-        scores = additive_energies(
-            self.query(query), memory.keys, energy, *self._location(state)
-        )
+        scores = additive_energies(self.query(query), memory.keys, energy, *self._location(state))
         mask = per_row(memory.mask, len(query)).unsqueeze(1)
         weights = masked_softmax(scores * self.sharpening, mask)
         context = self.output(mix_heads(weights, memory.values))

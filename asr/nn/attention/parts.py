@@ -127,8 +127,7 @@ def located(
     if torch.is_grad_enabled() and filters.device.type == "cpu":
         # With filters so few and short, convolving backward costs more than all else in a
         # training step; one product by filters and extension together does not.
-        groups, inputs, _ = filters.shape
-        reach = inputs // len(vectors) // 2
+        reach = filters.shape[1] // len(vectors) // 2
         seen = torch.cat([windows(vector, reach, reach) for vector in vectors], -1)
         product = seen.to(filters.dtype) @ (filters @ extend)  # (N,G,S,K/G)
         return product.transpose(1, 2).flatten(2), None

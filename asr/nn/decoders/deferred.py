@@ -29,9 +29,9 @@ class _Deferred(torch.autograd.Function):
 def deferred(terms: Tensor, weight: Tensor, inputs: list[Tensor]) -> Tensor:
     """``terms`` (N,U,O) themselves; ``weight`` (O,I) gets its gradient where theirs arrives.
 
-    For a loop over u of ``y_u = terms[:, u] + x_u @ weight.detach().T`` that appends each x_u (N,I),
-    detached, to ``inputs``: y_u and ``terms[:, u]`` have the same gradient g_u, and that of the
-    weight, the sum of g_u^T x_u, is one product instead of U small ones, each of which would write
-    all of it anew.
+    For a loop over u of ``y_u = terms[:, u] + x_u @ weight.detach().T`` that appends each x_u
+    (N,I), detached, to ``inputs``: y_u and ``terms[:, u]`` have the same gradient g_u, and that of
+    the weight, the sum of g_u^T x_u, is one product instead of U small ones, each of which would
+    write all of it anew.
     """
-    return _Deferred.apply(terms, weight, inputs)  # type: ignore[no-untyped-call]
+    return _Deferred.apply(terms, weight, inputs)
