@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from lightning.pytorch import LightningModule
 from lightning.pytorch.callbacks import Timer
-from torch import Tensor
+from torch import Tensor, nn
 from torch.optim import AdamW, Optimizer
 
 from asr.glimpses import Frontend, LogMel, SpecAugment
@@ -52,6 +52,9 @@ class LASModule(LightningModule):
         scheduled_sampling: probability that the speller is fed its own choice (Bengio et al.
             2015), reached linearly over the first ``sampling_share`` of the run.
         learning_rate, weight_decay, beta2: of AdamW; decay spares biases and norms.
+        encoder_learning_rate: the listener's own, where it is not to learn as fast as the rest: a
+            listener that has heard many voices (``--init_from``) forgets them while it is tuned on
+            few (Howard & Ruder 2018, sect. 3.2). 0 leaves it as it is.
         warmup_steps, final_learning_rate: linear warm-up, then a cosine down to the given share
             of ``learning_rate``, over ``trainer.max_steps`` (or epochs), or ``trainer.max_time``
             if that is used up sooner.
@@ -79,6 +82,7 @@ class LASModule(LightningModule):
         scheduled_sampling: float = 0.0,
         sampling_share: float = 1.0,
         learning_rate: float = 2e-3,
+        encoder_learning_rate: float | None = None,
         weight_decay: float = 1e-2,
         beta2: float = 0.98,
         warmup_steps: int = 200,
@@ -100,6 +104,8 @@ class LASModule(LightningModule):
         ):
             if not value > 0:
                 raise ValueError(f"{key}={value}: must be above 0")
+        if encoder_learning_rate is not None:
+            _within("encoder_learning_rate", encoder_learning_rate)
         if non_finite_limit < 1:
             raise ValueError(f"non_finite_limit={non_finite_limit}: at least 1 is needed")
         self.tokenizer = tokenizer
@@ -123,6 +129,7 @@ class LASModule(LightningModule):
         self.scheduled_sampling = scheduled_sampling
         self.sampling_share = sampling_share
         self.learning_rate = learning_rate
+        self.encoder_learning_rate = encoder_learning_rate
         self.weight_decay = weight_decay
         self.beta2 = beta2
         self.warmup_steps = warmup_steps
@@ -143,6 +150,8 @@ class LASModule(LightningModule):
         self._infeasible: Tensor | None = None
         self._loss: Tensor | None = None
         self._total_steps = 0
+        #: of each group of parameters, once it is warm
+        self._peak_rates: list[float] = []
         self._timer: Timer | None = None
         self._started: float | None = None
         self._seconds_before = 0.0
@@ -231,12 +240,24 @@ class LASModule(LightningModule):
         return schedules.progress(self.trainer.global_step, self._total_steps, elapsed, limit)
 
     def configure_optimizers(self) -> Optimizer:
-        parameters = [p for p in self.parameters() if p.requires_grad]
-        groups = [
-            {"params": [p for p in parameters if p.ndim > 1], "weight_decay": self.weight_decay},
-            {"params": [p for p in parameters if p.ndim <= 1], "weight_decay": 0.0},
-        ]
-        return AdamW(groups, lr=self.learning_rate, betas=(0.9, self.beta2))
+        listener = {id(p) for p in self.model.encoder.parameters()}
+        main = self.learning_rate
+        groups: dict[tuple[float, float], list[nn.Parameter]] = {
+            (main, self.weight_decay): [],
+            (main, 0.0): [],
+        }
+        for parameter in self.parameters():
+            if parameter.requires_grad:
+                own = self.encoder_learning_rate if id(parameter) in listener else None
+                rate = main if own is None else own
+                decay = self.weight_decay if parameter.ndim > 1 else 0.0
+                groups.setdefault((rate, decay), []).append(parameter)
+        self._peak_rates = [rate for rate, _ in groups]
+        return AdamW(
+            [{"params": alike, "weight_decay": decay} for (_, decay), alike in groups.items()],
+            lr=main,
+            betas=(0.9, self.beta2),
+        )
 
     @property
     def seconds(self) -> Seconds:
@@ -260,8 +281,9 @@ class LASModule(LightningModule):
             warmup=self.warmup_steps,
             floor=self.final_learning_rate,
         )
-        for group in self.trainer.optimizers[0].param_groups:
-            group["lr"] = self.learning_rate * factor
+        groups = self.trainer.optimizers[0].param_groups
+        for group, peak in zip(groups, self._peak_rates, strict=True):
+            group["lr"] = peak * factor
 
     def on_train_batch_end(self, outputs: Any, batch: Batch, batch_idx: int) -> None:
         """Have the last step validated, wherever it falls; Lightning would wait for its interval.

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from asr.nn.attention import parts
-from asr.nn.attention.parts import additive_energies, convolved
+from asr.nn.attention.parts import additive_energies, convolved, located
 
 
 @pytest.mark.parametrize("in_cache", [1, 60, 10**6])  # one utterance at a time, two, all
@@ -50,3 +50,24 @@ def test_convolution_equals_a_loop() -> None:
             part = found[:, j, g * channels : (g + 1) * channels]
             torch.testing.assert_close(part, expected, atol=1e-5, rtol=1e-4)
     assert convolved([v[..., :0] for v in vectors], filters).shape == (5, 0, groups * channels)
+
+
+def test_location_is_the_same_with_and_without_gradients() -> None:
+    """While training, filters and extension are one product; while decoding, a convolution."""
+    groups, kernel, channels, width, size = 2, 5, 3, 4, 6
+    vectors = [torch.rand(5, groups, size) for _ in range(2)]
+    filters = torch.randn(groups, 2 * kernel, channels, requires_grad=True)
+    extend = torch.randn(groups, channels, width, requires_grad=True)
+    trained, nothing = located(vectors, filters, extend)
+    assert nothing is None and trained.shape == (5, size, groups * width)
+    with torch.no_grad():
+        features, matrix = located(vectors, filters, extend)
+        assert matrix is not None
+        torch.testing.assert_close(trained, features @ matrix.t(), atol=1e-5, rtol=1e-4)
+    trained.square().sum().backward()
+    found = [p.grad for p in (filters, extend)]
+    again = convolved(vectors, filters) @ torch.block_diag(*extend)
+    expected = torch.autograd.grad(again.square().sum(), (filters, extend))
+    torch.testing.assert_close(found, list(expected), atol=1e-3, rtol=1e-4)
+    empty, _ = located([v[..., :0] for v in vectors], filters, extend)
+    assert empty.shape == (5, 0, groups * width)

@@ -35,6 +35,26 @@ def test_stepwise_equals_teacher_forced(attention: str) -> None:
         torch.testing.assert_close(step.weights, forced.weights[:, u], atol=1e-5, rtol=1e-4)
 
 
+def test_gradients_while_training_are_those_of_plain_steps() -> None:
+    """The gradient of the weight that all steps use is deferred while training, and only then."""
+    model = small_las()
+    model.speller.dropout.p = 0.0
+    states = heard(model, [4000, 2600])
+    targets, lengths = torch.tensor([[1, 3, 4, 5], [1, 6, 7, 7]]), torch.tensor([4, 4])
+    found = {}
+    for training in (True, False):
+        model.train(training)
+        model.zero_grad()
+        loss = model.speller(states, targets, lengths).logits.sin().sum()
+        loss.backward(retain_graph=True)
+        found[training] = {
+            n: p.grad.clone() for n, p in model.named_parameters() if p.grad is not None
+        }
+    assert float(found[True]["speller.from_past.weight"].abs().max()) > 1e-3
+    for name, gradient in found[False].items():
+        torch.testing.assert_close(found[True][name], gradient, atol=1e-5, rtol=1e-4, msg=name)
+
+
 @mechanisms
 def test_rows_share_memory(attention: str) -> None:
     """Three rows of an utterance give what each would give alone."""

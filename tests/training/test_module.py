@@ -130,9 +130,32 @@ def test_a_run_that_stays_broken_is_stopped_with_a_reason(
     assert module.non_finite == 5
 
 
+def test_the_listener_learns_at_a_rate_of_its_own(corpus: Path, tmp_path: Path) -> None:
+    data = data_of(corpus)
+    moved: dict[float | None, dict[str, float]] = {}
+    for rate in (None, 0.0, 2e-5):
+        torch.manual_seed(1)
+        module = module_of(data, encoder_learning_rate=rate, warmup_steps=1)
+        before = {name: p.detach().clone() for name, p in module.model.named_parameters()}
+        trainer_of(tmp_path / str(rate), max_steps=2).fit(module, datamodule=data)
+        moved[rate] = {"encoder": 0.0, "speller": 0.0, "ctc": 0.0}
+        for name, parameter in module.model.named_parameters():
+            part = name.split(".")[0]
+            far = float((parameter.detach() - before[name]).abs().max())
+            moved[rate][part] = max(moved[rate][part], far)
+    assert moved[0.0]["encoder"] == 0 < moved[2e-5]["encoder"] < moved[None]["encoder"] / 10
+    for part in ("speller", "ctc"):
+        assert min(found[part] for found in moved.values()) > moved[2e-5]["encoder"] * 10
+
+
 @pytest.mark.parametrize(
     ("option", "value"),
-    [("ctc_weight", 1.0), ("label_smoothing", -0.1), ("scheduled_sampling", 1.5)],
+    [
+        ("ctc_weight", 1.0),
+        ("encoder_learning_rate", -1e-4),
+        ("label_smoothing", -0.1),
+        ("scheduled_sampling", 1.5),
+    ],
 )
 def test_options_out_of_range_are_named(corpus: Path, option: str, value: float) -> None:
     with pytest.raises(ValueError, match=option):
