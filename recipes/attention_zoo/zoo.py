@@ -1,12 +1,15 @@
 """Train every mechanism on the same data, budget and seeds, and compare them.
 
     python recipes/attention_zoo/zoo.py [--data data/fsdd] [--runs runs/attention_zoo]
-        [--only NAME ...] [--seeds N ...] [--threads N] [--key=value as LightningCLI takes it]
+        [--only NAME ...] [--seeds N ...] [--threads N] [--measured results.json]
+        [--key=value as LightningCLI takes it]
 
 Runs go one by one; what is finished is skipped, what was killed goes on where it was saved, so the
 command can be stopped and given again at any time. Then it measures and writes `report/` in the
 folder of the runs: tables.md, wer.png, and for each row the alignment of one string of digits.
-Options that it does not know are passed on to every training run.
+`--measured` takes the results.json of another report: its runs are not made again, so that a row
+of your own is compared with those in this folder. Options that it does not know are passed on to
+every training run.
 """
 
 from __future__ import annotations
@@ -92,6 +95,17 @@ def measure(run: Run, args: argparse.Namespace) -> dict[str, Any]:
     return found
 
 
+def known(path: Path | None) -> dict[str, Any]:
+    """``results`` and ``costs`` of an earlier report; ValueError where the file is none."""
+    if path is None:
+        return {"results": {}, "costs": {}}
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+        return {"results": dict(found["results"]), "costs": dict(found["costs"])}
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise ValueError(f"{path}: not a results.json of an earlier report ({error})") from error
+
+
 def draw(run: Run, args: argparse.Namespace, folder: Path) -> None:
     """The attention of a run, explicit and implicit, on one string for all."""
     path = folder / f"{run.row.label}.png"
@@ -123,9 +137,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--seeds", nargs="+", type=int, metavar="N",
                         help="of every row (default: 1, and 2 for some)")  # fmt: skip
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--measured", type=Path, metavar="FILE",
+                        help="results.json of a report: its runs are not made again")  # fmt: skip
     args, more = parser.parse_known_args(argv)
     try:
         runs = plan.runs(args.only, args.seeds)
+        earlier = known(args.measured)
     except ValueError as error:
         parser.error(str(error))
     for name in ("pool-train.jsonl", "valid.jsonl", *hearing.GROUPS.values()):
@@ -134,7 +151,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     torch.set_num_threads(args.threads)
     args.runs = args.runs.resolve()
     failed = []
-    results: dict[str, list[dict[str, Any]]] = {}
+    results: dict[str, list[dict[str, Any]]] = {
+        label: list(found) for label, found in earlier["results"].items()
+    }
+    made = {(label, one["seed"]) for label, found in results.items() for one in found}
+    runs = [run for run in runs if (run.row.label, run.seed) not in made]
     for run in runs:
         status = train(run, args, more)
         if status == 130:
@@ -150,7 +171,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         draw(run, args, folder)
     firsts = {run.row.label: args.runs / run.name / "bundle" for run in reversed(done)}
     say("== time and memory of a step")
-    spent = costs.measure(firsts, args.data, threads=args.threads)
+    spent = {**earlier["costs"], **costs.measure(firsts, args.data, threads=args.threads)}
+    for found in results.values():
+        found.sort(key=lambda one: one["seed"])
     hard = results["hard"][0]["variance"] if "hard" in results else None
     report.write(folder, plan.rows(), results, spent, hard)
     everything = {"results": results, "costs": spent}

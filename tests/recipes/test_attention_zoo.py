@@ -160,6 +160,31 @@ def test_usage_errors(tmp_path, capsys) -> None:
         assert stopped.value.code == 2 and message in capsys.readouterr().err
 
 
+def test_what_another_report_has_measured_is_not_measured_again(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = tmp_path / "results.json"
+    results = {label: [measured(0.5, 1)] for label in ("none", "additive", "dot")}
+    spent = {"none": {"parameters": 7, "attention_parameters": 0, "step_ms": 1.0, "memory_mib": 2}}
+    before.write_text(json.dumps({"results": results, "costs": spent}))
+    trained: list[str] = []
+    monkeypatch.setattr(zoo, "train", lambda run, *_: trained.append(run.name) or 0)
+    monkeypatch.setattr(zoo, "measure", lambda run, _: measured(0.1, run.seed))
+    monkeypatch.setattr(zoo, "draw", lambda *_: None)
+    monkeypatch.setattr(costs, "measure", lambda firsts, *_, **__: {})
+    command = ["--data", str(data), "--runs", str(tmp_path), "--measured", str(before)]
+    assert zoo.main([*command, "--only", "none", "additive", "--seeds", "2", "1"]) == 0
+    assert trained == ["additive-2", "none-2"]
+    found = json.loads((tmp_path / "report" / "results.json").read_text())
+    assert {label: [one["seed"] for one in f] for label, f in found["results"].items()} == {
+        "none": [1, 2], "additive": [1, 2], "dot": [1]
+    }  # fmt: skip
+    assert found["costs"] == spent
+    before.write_text("[]")
+    with pytest.raises(SystemExit):
+        zoo.main(command)
+
+
 def test_what_is_measured_of_a_model(data: Path) -> None:
     found = hearing.measure(small(), data, seconds=10.0)
     assert list(found) == ["1-8", "9-15", "16-25"]
