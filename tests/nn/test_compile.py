@@ -49,11 +49,15 @@ def same(run: Callable[..., Tensor], compiled: Callable[..., Tensor], parts: lis
         results.append((value.detach(), gradients))
     (value, gradients), (other, others) = results
     torch.testing.assert_close(other, value, atol=1e-5, rtol=1e-4)
-    assert any(gradient is not None for gradient in gradients)
+    largest = max(float(g.abs().max()) for g in gradients if g is not None and g.numel())
+    assert largest > 0
+    # Sums in another order, on processors that round in their own ways: an error has the size of
+    # what was summed, also where the sum itself is next to nothing.
+    atol = 1e-5 * max(1.0, largest)
     for a, b in zip(gradients, others, strict=True):
         assert (a is None) == (b is None)
         if a is not None and b is not None:
-            torch.testing.assert_close(b, a, atol=1e-5, rtol=1e-4)
+            torch.testing.assert_close(b, a, atol=atol, rtol=1e-4)
 
 
 @backends
