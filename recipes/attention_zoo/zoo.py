@@ -101,9 +101,12 @@ def known(path: Path | None) -> dict[str, Any]:
         return {"results": {}, "costs": {}}
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
+        for runs in found["results"].values():
+            for one in runs:
+                _ = one["seed"], [one["groups"][group] for group in hearing.GROUPS]
         return {"results": dict(found["results"]), "costs": dict(found["costs"])}
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise ValueError(f"{path}: not a results.json of an earlier report ({error})") from error
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ValueError(f"{path}: not a results.json of an earlier report: {error!r}") from error
 
 
 def draw(run: Run, args: argparse.Namespace, folder: Path) -> None:

@@ -161,7 +161,10 @@ def test_usage_errors(tmp_path, capsys) -> None:
 
 
 def test_what_another_report_has_measured_is_not_measured_again(
-    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    data: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     before = tmp_path / "results.json"
     results = {label: [measured(0.5, 1)] for label in ("none", "additive", "dot")}
@@ -180,9 +183,12 @@ def test_what_another_report_has_measured_is_not_measured_again(
         "none": [1, 2], "additive": [1, 2], "dot": [1]
     }  # fmt: skip
     assert found["costs"] == spent
-    before.write_text("[]")
-    with pytest.raises(SystemExit):
-        zoo.main(command)
+    for broken in ("[]", "{", '{"results": {"dot": [{}]}, "costs": {}}'):
+        before.write_text(broken)
+        with pytest.raises(SystemExit) as stopped:
+            zoo.main(command)
+        message = capsys.readouterr().err
+        assert stopped.value.code == 2 and f"{before}: not a results.json" in message
 
 
 def test_what_is_measured_of_a_model(data: Path) -> None:
