@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from html.parser import HTMLParser
+from pathlib import Path
 
 VOID = {"meta", "input", "br", "img", "hr", "link"}
 
@@ -37,3 +38,8 @@ class Parsed(HTMLParser):
 
     def data(self):
         return [json.loads(text) for tag, text in self.text if tag == "script" and text[0] == "{"]
+
+
+def shown(path: str, tag: str = "h2") -> list[str]:
+    """The texts of a page's elements of that name."""
+    return [text for name, text in Parsed(Path(path).read_text()).text if name == tag]

@@ -28,6 +28,13 @@ def fake(monkeypatch: pytest.MonkeyPatch) -> type[FakeTranscriber]:
 
 
 @pytest.fixture
+def there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The current folder."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
 def asr(capsys: pytest.CaptureFixture[str]) -> Callable[..., Done]:
     """Run ``asr`` with the given arguments; never a traceback."""
 

@@ -86,3 +86,11 @@ def sound(path: Path, samples: int = 1600, channels: int = 1, rate: int = RATE) 
 def text_of(samples: int) -> str:
     """What the recogniser above makes of that many samples."""
     return f"it's {samples} <é>"
+
+
+def files(folder: Path) -> list[str]:
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
+
+
+def never_loaded(fake: type[FakeTranscriber]) -> bool:
+    return not fake.built and not fake.calls

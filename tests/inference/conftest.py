@@ -13,6 +13,7 @@ import torch
 from asr.glimpses import LogMel
 from asr.inference import bundle
 from asr.inference.bundle import Settings
+from asr.inference.transcriber import Transcriber
 from asr.nn.attention import LocationAware
 from asr.nn.decoders import Recurrent
 from asr.nn.encoders import Conformer
@@ -64,3 +65,8 @@ def saved(model, tokenizer, tmp_path_factory) -> Path:
 def copy(saved, tmp_path) -> Path:
     """A copy to damage."""
     return Path(shutil.copytree(saved, tmp_path / "copy"))
+
+
+@pytest.fixture(scope="module")
+def listen(saved) -> Transcriber:
+    return Transcriber.from_bundle(saved, device="cpu")
