@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import subprocess
 import sys
 from dataclasses import replace
@@ -319,6 +320,26 @@ def test_a_step_and_its_memory(data: Path, tmp_path: Path) -> None:
     before = [p.clone() for p in made.model.parameters()]
     costs.step(made, given)()
     assert any(not torch.equal(a, b) for a, b in zip(before, made.model.parameters(), strict=True))
+
+
+@pytest.mark.slow
+def test_a_command_that_is_told_to_end_leaves_no_training_behind(
+    data: Path, tmp_path: Path
+) -> None:
+    command = [
+        sys.executable, ROOT / "recipes" / "attention_zoo" / "zoo.py", "--data", data,
+        "--runs", tmp_path / "runs", "--only", "none", "--threads", "1", "--data.workers=0",
+    ]  # fmt: skip
+    with subprocess.Popen(
+        command, cwd=tmp_path, stderr=subprocess.PIPE, text=True, start_new_session=True
+    ) as started:
+        assert started.stderr is not None
+        assert any("parameters" in line for line in started.stderr)  # training has begun
+        os.killpg(started.pid, 0)
+        started.terminate()
+        assert started.wait(30) == 143
+        with pytest.raises(ProcessLookupError):
+            os.killpg(started.pid, 0)
 
 
 @pytest.mark.slow
