@@ -125,12 +125,17 @@ def draw_small(record: AttentionRecord, spectrogram: Spectrogram | None = None) 
     return figure
 
 
-def save(figure: Figure, file: str | Path | BinaryIO, form: str = "") -> None:
-    """Write a png or svg, ``form`` or what the suffix says; equal figures give equal files."""
+def save(
+    figure: Figure, file: str | Path | BinaryIO, form: str = "", *, dpi: float | None = None
+) -> None:
+    """Write a png or svg, ``form`` or what the suffix says; equal figures give equal files.
+
+    ``dpi``: pixels an inch of a png; the figure's own when None.
+    """
     form = form or Path(str(file)).suffix.removeprefix(".")
     metadata: dict[str, Any] = {"Date": None} if form == "svg" else {"Software": None}
     with mpl.rc_context(STYLE):
-        figure.savefig(file, format=form, metadata=metadata)
+        figure.savefig(file, format=form, metadata=metadata, dpi=dpi or "figure")
 
 
 def _draw_sound(axes: Axes, record: AttentionRecord, spectrogram: Spectrogram) -> None:

@@ -7,6 +7,7 @@ import math
 import pytest
 import torch
 from matplotlib._pylab_helpers import Gcf
+from PIL import Image
 
 from asr.inspection import figures
 from asr.inspection.diagnostics import measure
@@ -75,6 +76,14 @@ def test_files_are_written_and_equal_figures_give_equal_files(tmp_path):
         content = (tmp_path / f"one.{form}").read_bytes()
         assert content.startswith(magic)
         assert content == (tmp_path / f"two.{form}").read_bytes()
+
+
+def test_a_picture_has_the_pixels_asked_for(tmp_path):
+    figure = figures.draw_small(record(rows((0, 2), frames=9)))
+    for asked, width in ((None, 600), (50, 300)):
+        figures.save(figure, tmp_path / "x.png", dpi=asked)
+        with Image.open(tmp_path / "x.png") as image:
+            assert image.width == width
 
 
 def test_figures_are_unknown_to_pyplot():
