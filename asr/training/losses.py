@@ -88,7 +88,9 @@ def guided_attention(
     """How far from where it should the speller listens; guides an alignment that has not formed.
 
     weights (B,U,A,S), lengths (B,) encoder frames, mask (B,U) real rows -> scalar in [0, 1]: the
-    penalty ``1 - exp(-z^2 / 2)`` expected under each row's weights, mean over rows and heads.
+    penalty ``1 - exp(-z^2 / 2)`` expected under each row's weights, mean over rows and heads. What
+    a row lacks of a sum of one (it may, where attention can reach the end without stopping) is as
+    bad as listening in the wrong place: else never to stop would be the easiest way to obey.
 
     Where nothing is known, z is the distance from the diagonal, ``(u/U - s/S) / width``
     (Tachibana et al. 2018, eq. 6). The paper takes the mean over frames as well, which makes the
@@ -105,8 +107,8 @@ def guided_attention(
         centres = token_centres(token_times, rows.squeeze(1) - 1)
         known = (frame_centre(frames, frame_shift) - centres.unsqueeze(2)) / seconds
         distance = torch.where(known.isnan(), distance, known)
-    penalty = 1 - torch.exp(-distance.square() / 2)
-    per_row = (weights.float() * penalty.unsqueeze(2)).sum(-1).mean(-1)
+    near = torch.exp(-distance.square() / 2).unsqueeze(2)
+    per_row = 1 - (weights.float() * near).sum(-1).mean(-1)
     return (per_row * mask).sum() / mask.sum().clamp(min=1)
 
 

@@ -112,6 +112,15 @@ def test_guided_attention_prefers_the_diagonal() -> None:
     assert losses.guided_attention(diagonal.flip(1), lengths, mask).item() > 0.5
 
 
+@pytest.mark.parametrize("heard", [0.0, 0.25, 1.0])
+def test_not_to_listen_is_no_way_out_of_the_guide(heard: float) -> None:
+    """Rows of less than one, as those of monotonic attention may be."""
+    mask, lengths = torch.ones(1, 6, dtype=torch.bool), torch.tensor([6])
+    weights = heard * torch.eye(6).view(1, 6, 1, 6)
+    found = losses.guided_attention(weights, lengths, mask).item()
+    assert found == pytest.approx(1 - heard)
+
+
 NAN = math.nan
 
 
