@@ -107,9 +107,13 @@ def centres(weights: Tensor) -> Tensor:
 
 
 def steps(weights: Tensor, token_mask: Tensor) -> tuple[Tensor, Tensor]:
-    """Frames that the centre moves from each token to the next (B,U-1), and which are real."""
-    centre = centres(weights)
-    return centre.diff(dim=-1), token_mask[..., 1:] & token_mask[..., :-1]
+    """Frames that the centre moves from each token to the next (B,U-1), and which are real.
+
+    A token that heard nothing (of attention that may reach the end without stopping) has no place:
+    no step leads to it or from it.
+    """
+    placed = token_mask & (weights > 0).any(-1).any(-1)
+    return centres(weights).diff(dim=-1), placed[..., 1:] & placed[..., :-1]
 
 
 def monotonicity(weights: Tensor, token_mask: Tensor, *, tolerance: float = 1.0) -> Tensor:

@@ -53,6 +53,16 @@ def test_a_planted_jump_back_is_found_in_seconds():
     assert figures["longest_skip"] == pytest.approx(25 * SHIFT)
 
 
+@pytest.mark.parametrize("deaf", [0, 2, 4])
+def test_a_token_that_heard_nothing_is_no_jump(deaf):
+    """Its row is all 0, as when monotonic attention finds no place to stop."""
+    weights = diagonal(5)
+    weights[deaf] = 0.0
+    figures = measure(record(weights))
+    assert figures["backward_jumps"] == 0 and figures["monotonicity"] == 1.0
+    assert figures["longest_skip"] == pytest.approx(3 * SHIFT)
+
+
 def test_jitter_is_no_jump():
     back = int(diagnostics.TOLERANCE / SHIFT)
     spans = [(10, 11), (10 - back, 11 - back), (11, 12)]
