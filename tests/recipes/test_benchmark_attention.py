@@ -88,6 +88,23 @@ def test_memory_is_what_a_call_takes_beyond_what_was_held() -> None:
     assert 80_000_000 < taken < 110_000_000 and len(held) == 40_000_000
 
 
+@pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="needs Linux's /proc")
+def test_memory_that_was_used_before_hides_nothing() -> None:
+    """In a process of its own; small blocks, which an allocator keeps when they are freed."""
+    script = (
+        "from recipes.benchmark import measuring\n"
+        "small = lambda count: lambda: [bytearray(1000) for _ in range(count)]\n"
+        "kept = [bytearray(1000) for _ in range(60_000)]\n"
+        "last = kept[-1]\n"
+        "del kept\n"
+        "print(measuring.peak_memory(small(50_000), small(1)))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert int(done.stdout) > 45_000_000
+
+
 @pytest.mark.slow
 def test_as_scripts(tmp_path: Path) -> None:
     """From any folder, memory in processes of its own: it grows as length does."""
