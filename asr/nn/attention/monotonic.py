@@ -15,9 +15,9 @@ from asr.types import Encoded
 
 
 class Stops(NamedTuple):
-    """previous (N,S): where the last token stopped, in training the probability of each frame."""
+    """place (N,S): where the row stands, one-hot; in training the probability of each frame."""
 
-    previous: Tensor
+    place: Tensor
 
 
 class Monotonic(Attention):
@@ -26,8 +26,12 @@ class Monotonic(Attention):
     Each frame from the last stop on is stopped at with probability p = sigmoid(e), with
     e = g v/|v| · tanh(W s + V h_j + b) + r (their eq. 16). Training mixes glimpses by the
     probability that the token stops there (eq. 9-10; see :func:`expected_stops`), with noise on e
-    that drives p to 0 or 1. Transcribing stops at the first frame where e > 0; where there is none
-    left the token hears nothing, and so do all after it: rows of weights may sum to less than one.
+    that drives p to 0 or 1. Transcribing stops at the first frame where e > 0.
+
+    A token for which there is no such frame hears nothing (rows of weights may sum to less than
+    one), and the next one looks on from where the last stop was. The paper leaves that open; where
+    such a token ends all hearing instead, as if it had walked past the end, one undecided letter
+    silences the rest of the utterance. Training expects the same (:func:`expected_place`).
 
     Args:
         encoder_dim, query_dim: C, H.
@@ -76,20 +80,25 @@ class Monotonic(Attention):
     def step(
         self, query: Tensor, memory: Memory, state: Stops, *, mode: Mode
     ) -> tuple[Attended, Stops]:
-        stops = self.stops(query, memory, state.previous, mode)
+        stops, place = self.stops(query, memory, state.place, mode)
         weights = stops.unsqueeze(1)
-        return Attended(mix(weights, memory.values), weights), Stops(stops)
+        return Attended(mix(weights, memory.values), weights), Stops(place)
 
-    def stops(self, query: Tensor, memory: Memory, previous: Tensor, mode: Mode) -> Tensor:
-        """(N,S): the probability of stopping at each frame; one or none when transcribing."""
+    def stops(
+        self, query: Tensor, memory: Memory, place: Tensor, mode: Mode
+    ) -> tuple[Tensor, Tensor]:
+        """The probability of stopping at each frame (one or none when transcribing), and of
+        standing there afterwards, both (N,S)."""
         mask = per_row(memory.mask, len(query))
         norm = self.score.energy.weight.float().norm().clamp(min=1e-12)
         scores = self.score(query, memory.keys) * (self.gain.float() / norm) + self.offset.float()
         if mode == "decode":
-            return first_stop((scores > 0) & mask, previous)
+            stops = first_stop((scores > 0) & mask, place)
+            return stops, torch.where(stops.any(-1, keepdim=True), stops, place)
         if self.noise:
             scores = scores + self.noise * torch.randn_like(scores)
-        return expected_stops(scores, previous) * mask
+        stops = expected_stops(scores, place) * mask
+        return stops, expected_place(scores, mask, place, stops)
 
 
 class MoChunk(Monotonic):
@@ -136,28 +145,37 @@ class MoChunk(Monotonic):
         self, query: Tensor, memory: Memory, state: Stops, *, mode: Mode
     ) -> tuple[Attended, Stops]:
         for_stop, for_chunk = memory.keys.split(self.dim, -1)
-        stops = self.stops(query, memory._replace(keys=for_stop), state.previous, mode)
+        stops, place = self.stops(query, memory._replace(keys=for_stop), state.place, mode)
         within = spread(stops, self.chunk(query, for_chunk), self.width)
         weights = within.unsqueeze(1)
-        return Attended(mix(weights, memory.values), weights), Stops(stops)
+        return Attended(mix(weights, memory.values), weights), Stops(place)
 
 
-def expected_stops(scores: Tensor, previous: Tensor) -> Tensor:
+def expected_stops(scores: Tensor, place: Tensor) -> Tensor:
     """The probability that a token stops at each frame (Raffel et al. 2017, eq. 9-10).
 
-    scores (N,S) before the sigmoid, previous (N,S), the same of the token before -> (N,S). With
-    q_j the probability of arriving at frame j, a_j = p_j q_j and
-    q_j = (1 - p_{j-1}) q_{j-1} + previous_j.
+    scores (N,S) before the sigmoid, place (N,S) the probability of standing at each frame before
+    it -> (N,S). With q_j the probability of arriving at frame j, a_j = p_j q_j and
+    q_j = (1 - p_{j-1}) q_{j-1} + place_j.
 
     The closed form divides by a product of 1 - p, which is 0 in float32 after some dozen frames,
     and its logarithm loses the digits that matter. So the recurrence is solved by doubling:
     everything stays in [0, 1] and is exact for any length, in log2(S) passes over all frames.
     """
     passed = torch.sigmoid(-scores)  # 1 - p, without cancellation
-    arrived = linear_scan(
-        nn.functional.pad(passed, (1, -1)) if scores.shape[-1] else passed, previous
-    )
+    arrived = linear_scan(nn.functional.pad(passed, (1, -1)) if scores.shape[-1] else passed, place)
     return torch.sigmoid(scores) * arrived
+
+
+def expected_place(scores: Tensor, mask: Tensor, place: Tensor, stops: Tensor) -> Tensor:
+    """Where a row stands after a token: where that stopped, or where it was if it stopped nowhere.
+
+    scores, mask (True on real frames), place before and stops, all (N,S) -> (N,S), which has the
+    sum of ``place``. A row at frame j passes all frames with probability prod_{k >= j} (1 - p_k).
+    """
+    passed = nn.functional.logsigmoid(-scores) * mask
+    passed_all = passed.flip(-1).cumsum(-1).flip(-1).exp()
+    return stops + place * passed_all
 
 
 def linear_scan(decay: Tensor, inputs: Tensor) -> Tensor:
@@ -175,9 +193,9 @@ def linear_scan(decay: Tensor, inputs: Tensor) -> Tensor:
     return inputs
 
 
-def first_stop(chosen: Tensor, previous: Tensor) -> Tensor:
-    """chosen (N,S) bool, previous (N,S) one-hot or all 0 -> (N,S) one-hot, or all 0 for no stop."""
-    allowed = chosen & (previous.cumsum(-1) > 0.5)
+def first_stop(chosen: Tensor, place: Tensor) -> Tensor:
+    """chosen (N,S) bool, place (N,S) one-hot -> (N,S) one-hot, or all 0 for no stop."""
+    allowed = chosen & (place.cumsum(-1) > 0.5)
     return (allowed & (allowed.cumsum(-1) == 1)).float()
 
 

@@ -10,7 +10,13 @@ from torch import Tensor
 
 from asr.nn.attention import Coverage, Hard, Introspective, MoChunk, Monotonic, MultiHeadLocation
 from asr.nn.attention.introspective import address
-from asr.nn.attention.monotonic import expected_stops, first_stop, linear_scan, spread
+from asr.nn.attention.monotonic import (
+    expected_place,
+    expected_stops,
+    first_stop,
+    linear_scan,
+    spread,
+)
 from tests.nn.conftest import encoded
 
 C, H = 8, 6
@@ -236,7 +242,7 @@ def test_monotonic_energy_equals_a_loop() -> None:
     mechanism = Monotonic(C, H, dim=4, offset=0.3, noise=0.0)
     states, queries = encoded([6], C), torch.randn(1, 3, H)
     whole = mechanism.sequence(queries, mechanism.prepare(states), mode="train")
-    before = [1.0] + [0.0] * 5
+    place = [1.0] + [0.0] * 5
     norm = math.sqrt(float(mechanism.score.energy.weight.square().sum()))
     for u in range(3):
         p = []
@@ -244,10 +250,46 @@ def test_monotonic_energy_equals_a_loop() -> None:
             score = additive(mechanism.score, queries[0, u], states.states[0, j])
             energy = float(mechanism.gain) * score / norm + 0.3
             p.append(1 / (1 + math.exp(-energy)))
-        before = stops_by_loop(p, before)
+        stops = stops_by_loop(p, place)
         torch.testing.assert_close(
-            whole.weights[0, u, 0], torch.tensor(before), atol=1e-5, rtol=1e-4
+            whole.weights[0, u, 0], torch.tensor(stops), atol=1e-5, rtol=1e-4
         )
+        place = [stops[j] + place[j] * math.prod(1 - p[k] for k in range(j, 6)) for j in range(6)]
+
+
+def test_training_expects_what_reading_on_does() -> None:
+    """The rule of decoding, over many draws of which frames say stop, is on average training's."""
+    draws, tokens, size, real = 20_000, 5, 6, 5
+    scores = torch.randn(tokens, size) - 1.5
+    mask = torch.arange(size).expand(1, size) < real
+    expected = torch.eye(size)[:1]
+    place = expected.expand(draws, size)
+    for u in range(tokens):
+        stops = expected_stops(scores[u : u + 1], expected) * mask
+        expected = expected_place(scores[u : u + 1], mask, expected, stops)
+        chosen = (torch.rand(draws, size) < torch.sigmoid(scores[u])) & mask
+        drawn = first_stop(chosen, place)
+        place = torch.where(drawn.any(-1, keepdim=True), drawn, place)
+        torch.testing.assert_close(drawn.mean(0), stops[0], atol=0.015, rtol=0.0)
+        torch.testing.assert_close(place.mean(0), expected[0], atol=0.015, rtol=0.0)
+        assert float(1 - stops.sum()) > 0.05, "where every token stops, nothing is shown"
+    assert float(expected.sum()) == pytest.approx(1.0, abs=1e-5)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("kind", [Monotonic, MoChunk])
+def test_a_token_that_stops_nowhere_hears_nothing_and_silences_no_other(kind) -> None:
+    mechanism, states = kind(C, C, dim=C, offset=0.0), encoded([6], C)
+    # Scores that are the query's own: v tanh(s + 0) has its sign, at every frame.
+    score = mechanism.score
+    score.query.weight.copy_(torch.eye(C))
+    score.key.weight.zero_()
+    score.key.bias.zero_()
+    score.energy.weight.fill_(1.0)
+    queries = torch.tensor([1.0, -1.0, 1.0]).view(1, 3, 1).expand(1, 3, C)
+    heard = mechanism.sequence(queries, mechanism.prepare(states), mode="decode").weights
+    assert heard.sum(-1).flatten().tolist() == [1.0, 0.0, 1.0]
+    assert torch.equal(heard[0, 0], heard[0, 2])  # from where the first one stopped
 
 
 def test_noise_is_in_training_alone() -> None:
