@@ -126,7 +126,8 @@ class AttentionRecord:
     after all subsampling and ``duration`` of the piece, in seconds. ``terms`` and ``listener``
     hold what a mechanism gives besides, and the listener's own matrices (A,S,S) by layer name.
     ``ids`` are the tokens' numbers; ``listened`` is there where the model was given anything but
-    the piece as it is, ``saliency`` only where it was asked for.
+    the piece as it is, ``saliency`` only where it was asked for. ``ctc_agreement`` is the share of
+    the words that CTC hears in the same place (:mod:`asr.inspection.ctc_times`), None without CTC.
     """
 
     id: str
@@ -141,6 +142,7 @@ class AttentionRecord:
     ids: tuple[int, ...] = ()
     listened: Listened | None = None
     saliency: Saliency | None = None
+    ctc_agreement: float | None = None
 
 
 @dataclass(frozen=True)

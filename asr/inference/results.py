@@ -14,7 +14,7 @@ from asr.audio import Recording
 from asr.inference.bundle import Bundle
 from asr.inference.pieces import Piece
 from asr.inference.silence import Given
-from asr.inspection import diagnostics
+from asr.inspection import ctc_times, diagnostics
 from asr.inspection.records import record_of
 from asr.inspection.timing import word_times
 from asr.types import (
@@ -33,8 +33,10 @@ _LONG_JUMP: Seconds = 1.0
 _LONG_TAIL: Seconds = 2.0
 #: So little of what sounds is listened to where there are no words in it, or none were found.
 _LOW_COVERAGE = 0.4
+#: So few words heard by CTC where attention hears them: not one stray word, but attention lost.
+_LOW_AGREEMENT = 0.9
 
-_MEANS = ("entropy", "relative_entropy", "monotonicity", "coverage")
+_MEANS = ("entropy", "relative_entropy", "monotonicity", "coverage", "ctc_agreement")
 _SUMS = ("backward_jumps",)
 
 
@@ -76,10 +78,12 @@ def heard(
     mode: Literal["free", "forced"] = "free",
     keep: bool = True,
     listener: Mapping[str, Tensor] = MappingProxyType({}),
+    ctc: Tensor | None = None,
 ) -> Heard:
     """Words, times and diagnostics of what the model made of a piece, best hypothesis first.
 
-    ``keep`` keeps the record of its attention.
+    ``keep`` keeps the record of its attention. ``ctc`` (S',V): the log-probabilities of the CTC
+    output at every frame that the model was given, on the CPU; None where the model has none.
     """
     tokenizer, piece, best = bundle.tokenizer, given.piece, hypotheses[0]
     record = record_of(
@@ -92,20 +96,26 @@ def heard(
         mode=mode,
         listener={name: given.matrix(matrix) for name, matrix in listener.items()},
     )
+    spans = tokenizer.words(best.tokens)
+    # Read off what the model was given: frames that it never saw belong to no word.
+    found = word_times(
+        record_of(id, best, tokenizer, bundle.model, given.duration, mode=mode),
+        spans,
+        best.log_probs,
+        onset_shift=bundle.settings.onset_shift,
+    )
     words = [
         replace(
             word,
             start=piece.start + given.when(word.start, record.frame_shift),
             end=piece.start + given.when(word.end, record.frame_shift, ends=True),
         )
-        # Read off what the model was given: frames that it never saw belong to no word.
-        for word in word_times(
-            record_of(id, best, tokenizer, bundle.model, given.duration, mode=mode),
-            tokenizer.words(best.tokens),
-            best.log_probs,
-            onset_shift=bundle.settings.onset_shift,
-        )
+        for word in found
     ]
+    if ctc is not None:
+        frames = ctc_times.token_frames(ctc, best.tokens)
+        share = ctc_times.agreement(found, spans, frames, record.frame_shift)
+        record = replace(record, ctc_agreement=share)
     loud = diagnostics.loud(piece.samples, piece.sample_rate, record.frame_shift)
     # In a piece that is mostly background, that is among the louder half, too.
     figures = diagnostics.measure(record, loud[: given.size] & given.sounding)
@@ -142,6 +152,13 @@ def _doubts(
     if best.tokens and (share := figures["coverage"]) < _LOW_COVERAGE:
         found.append(
             ("low-coverage", f"only {share:.0%} of what sounds was listened to: text may be wrong")
+        )
+    if (share := figures.get("ctc_agreement", 1.0)) < _LOW_AGREEMENT:
+        found.append(
+            (
+                "attention-astray",
+                f"CTC hears {1 - share:.0%} of the words elsewhere: their times may be wrong",
+            )
         )
     end = piece.start + piece.duration
     return [TranscriptWarning(code, message, piece.start, end) for code, message in found]

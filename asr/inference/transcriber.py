@@ -202,6 +202,10 @@ class Transcriber:
         keep: bool,
     ) -> list[Heard]:
         frames = encoded.lengths.tolist()
+        ctc = None
+        if self.model.ctc is not None:
+            with self._computing():
+                ctc = self.model.ctc_log_probs(encoded).cpu()
         return [
             heard(
                 each,
@@ -214,6 +218,7 @@ class Transcriber:
                     name: matrices[row, :, :size, :size]
                     for name, matrices in encoded.attention.items()
                 },
+                ctc=None if ctc is None else ctc[row, :size],
             )
             for row, (each, nbest, size) in enumerate(zip(batch, hypotheses, frames, strict=True))
         ]

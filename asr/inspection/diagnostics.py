@@ -79,6 +79,12 @@ MEANINGS: dict[str, Meaning] = {
         "s",
         "Sound after the last thing that was listened to: silence, or a text that stopped early.",
     ),
+    "ctc_agreement": Meaning(
+        "Agrees with CTC",
+        "%",
+        "How many words the CTC output, which has no attention, hears in the same place. "
+        "Low figures mean that attention got lost: the text may be right, its times are not.",
+    ),
 }
 
 
@@ -138,7 +144,7 @@ def coverage(weights: Tensor, token_mask: Tensor, frame_mask: Tensor, *, reach: 
 
 
 def measure(record: AttentionRecord, speech: Tensor | None = None) -> dict[str, float]:
-    """Every figure of :data:`MEANINGS` for one record.
+    """Every figure of :data:`MEANINGS` for one record; ``ctc_agreement`` where it is known.
 
     Args:
         speech: (S,) True where someone speaks (see :func:`loud`); coverage and the unheard end
@@ -159,6 +165,7 @@ def measure(record: AttentionRecord, speech: Tensor | None = None) -> dict[str, 
     jumps = int((back > TOLERANCE + 1e-6).sum())
     reach = max(1, round(REACH / shift))
     touched = attended(weights, spoken, reach=reach)[0]
+    agreement = record.ctc_agreement
     return {
         "entropy": float(entropy(weights, spoken)),
         "relative_entropy": float(relative_entropy(weights, spoken, torch.ones(1, frames))),
@@ -168,6 +175,7 @@ def measure(record: AttentionRecord, speech: Tensor | None = None) -> dict[str, 
         "longest_backward_jump": float(back.max()) if jumps else 0.0,
         "longest_skip": float(skip.max()) if len(skip) else 0.0,
         "unattended_tail": _tail(touched & heard, heard, record),
+        **({} if agreement is None else {"ctc_agreement": agreement}),
     }
 
 

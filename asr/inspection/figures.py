@@ -47,7 +47,14 @@ STYLE: Any = {
 _LEFT, _RIGHT, _GAP = 0.85, 0.75, 0.07  # inches
 _CHARACTER = 0.075  # inches a character takes, about, at the size of the word labels
 _MOST_LANES = 4
-_SHOWN = ("coverage", "monotonicity", "entropy", "backward_jumps", "unattended_tail")
+_SHOWN = (
+    "coverage",
+    "monotonicity",
+    "entropy",
+    "backward_jumps",
+    "unattended_tail",
+    "ctc_agreement",
+)
 
 
 def draw(

@@ -10,6 +10,7 @@ import torch
 from asr.inference import bundle, transcriber
 from asr.inference.transcriber import Transcriber
 from asr.types import Hypothesis, Waveform
+from tests.inference.conftest import tiny
 from tests.inference.sounds import RATE, noise
 
 
@@ -59,3 +60,46 @@ def test_background_that_is_not_listened_to_is_nothing_missed(listen, monkeypatc
     (found,) = listen([Waveform(hiss, RATE)])
     assert found.text and found.warnings == ()
     assert found.attention["coverage"] == 1.0 and found.attention["unattended_tail"] < 0.3
+
+
+@pytest.mark.parametrize("late", [0.0, 0.4, 1.8])
+@pytest.mark.parametrize("margin", [0.0, 0.3])
+def test_words_that_ctc_hears_elsewhere_are_warned_of(
+    saved, tokenizer, monkeypatch, late, margin
+) -> None:
+    """Two words, both said before the third second; CTC spells them so much later."""
+    listen = Transcriber.from_bundle(saved, device="cpu", margin_seconds=margin)
+    shift = listen.model.frame_shift
+    tokens = tuple(tokenizer.encode("ab cd"))
+    margins = round(margin / shift)
+    frames = [margins + round(t / shift) for t in (0.5, 0.8, 1.2, 1.6, 2.0)]
+
+    def search(model, encoded, options):
+        (size,) = encoded.lengths.tolist()
+        rows = torch.tensor([*frames, size - 1])
+        weights = torch.nn.functional.one_hot(rows, size).float().unsqueeze(1)
+        return [[Hypothesis(tokens, -1.0, (-0.01,) * 6, weights)]]
+
+    def ctc_log_probs(encoded):
+        logits = torch.zeros(1, encoded.states.shape[1], 13)
+        logits[..., 0] = 9.0  # blank
+        for token, frame in zip(tokens, frames, strict=True):
+            logits[0, frame + round(late / shift), token] = 20.0
+        return logits.log_softmax(-1)
+
+    monkeypatch.setattr(transcriber, "search", search)
+    monkeypatch.setattr(listen.model, "ctc_log_probs", ctc_log_probs)
+    (found,) = listen([noise(4 * RATE)], record=True)
+    assert found.text == "ab cd"
+    lost = late > 1
+    assert found.attention["ctc_agreement"] == (0.0 if lost else 1.0)
+    assert found.record.ctc_agreement == found.attention["ctc_agreement"]
+    codes = [w.code for w in found.warnings]
+    assert codes == (["attention-astray"] if lost else [])
+    assert not lost or "100%" in found.warnings[0].message
+
+
+def test_a_model_without_ctc_says_nothing_of_it(tmp_path, tokenizer) -> None:
+    bundle.save(tmp_path / "b", tiny(ctc=False), tokenizer, card={}, settings=bundle.Settings())
+    (found,) = Transcriber.from_bundle(tmp_path / "b", device="cpu")([noise(RATE)])
+    assert found.attention and "ctc_agreement" not in found.attention
