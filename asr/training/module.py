@@ -192,7 +192,7 @@ class LASModule(LightningModule):
         guide = self.guided_attention * schedules.fade_out(progress, self.guided_share)
         if guide > 0:
             parts["guided_attention"] = losses.guided_attention(
-                spelled.weights,
+                self.model.speller.attention.guided(spelled.weights, spelled.terms),
                 encoded.lengths,
                 mask,
                 self.guided_width,

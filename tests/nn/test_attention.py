@@ -193,6 +193,18 @@ def test_what_it_adds_to_the_loss_is_finite_and_reaches_what_it_trains(
 
 
 @every
+def test_a_guide_of_attention_reaches_it(name: str, options: dict) -> None:
+    mechanism, states = make(name, options).train(), encoded([9, 5])
+    queries = asked(name, 2, 4).requires_grad_()
+    attended = mechanism.sequence(queries, mechanism.prepare(states), mode="train")
+    guided = mechanism.guided(attended.weights, attended.terms)
+    assert guided.shape == attended.weights.shape and not guided[1, ..., 5:].any()
+    if name != "none":  # its weights are the same whatever is asked
+        (guided * torch.randn(guided.shape)).sum().backward()
+        assert queries.grad.any() and torch.isfinite(queries.grad).all()
+
+
+@every
 def test_description_builds_the_same(name: str, options: dict) -> None:
     mechanism = make(name, options)
     spec = mechanism.spec()

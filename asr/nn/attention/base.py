@@ -87,6 +87,13 @@ class Attention(Component, family=True):
         """
         return None
 
+    def guided(self, weights: Tensor, terms: Mapping[str, Tensor]) -> Tensor:
+        """What a guide of attention pushes at (B,U,A,S): weights, or else what they are drawn from.
+
+        ``weights`` (B,U,A,S) and ``terms``, each (B,U,...), are those of one pass.
+        """
+        return weights
+
 
 def stack_attended(steps: list[Attended]) -> Attended:
     """Attended of single tokens, each N-first, to one with U as the second axis."""

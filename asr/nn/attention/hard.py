@@ -22,7 +22,8 @@ class Hard(Attention):
     of the right token, and of those after it at a discount; what is subtracted from it is a
     moving average of the reward and what a learned baseline expects from the query; an entropy
     bonus keeps it looking around. Deviation from Xu et al.: a draw is rewarded for its own token
-    and what follows, not for the whole sentence, which has far less variance.
+    and what follows, not for the whole sentence, which has far less variance. A guide of attention,
+    while there is one, pushes at the distribution: reward alone is slow to find where things are.
 
     Args:
         encoder_dim, query_dim: C, H.
@@ -91,6 +92,8 @@ class Hard(Attention):
             # Guessing the reward must not shape the query.
             "baseline": self.baseline(query.detach()).float().squeeze(-1),
         }
+        if mode == "train":
+            terms["probabilities"] = probabilities.unsqueeze(1)
         return Attended(mix(one, memory.values), one, terms), state
 
     def loss(
@@ -113,6 +116,10 @@ class Hard(Attention):
                 mean = ((surprise + self.average) * mask).sum() / count
                 self.average.lerp_(mean, 1 - self.decay)
         return ((policy + guess - bonus) * mask).sum() / count
+
+    def guided(self, weights: Tensor, terms: Mapping[str, Tensor]) -> Tensor:
+        """The distribution, which has the gradient that its draws have not."""
+        return terms.get("probabilities", weights)
 
 
 def _frames(probabilities: Tensor) -> Tensor:
