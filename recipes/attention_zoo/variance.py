@@ -25,7 +25,8 @@ def gradient_variance(found: Bundle, given: Batch, *, draws: int = 32) -> dict[s
     model = found.model
     if not isinstance(model.speller.attention, Hard):
         raise ValueError(f"{found.name}: its attention is {model.speller.attention.name}, not hard")
-    training = model.training
+    training, expected = model.training, model.speller.attention.expected
+    model.speller.attention.expected = 0.0  # every utterance hears a draw
     for module in model.train().modules():  # glimpses are drawn, and nothing else is
         if isinstance(module, nn.Dropout):
             module.eval()
@@ -33,6 +34,7 @@ def gradient_variance(found: Bundle, given: Batch, *, draws: int = 32) -> dict[s
         pairs = [_gradients(model, model.speller.attention, given) for _ in range(draws)]
     finally:
         model.train(training)
+        model.speller.attention.expected = expected
     with_it, without = (torch.stack(each) for each in zip(*pairs, strict=True))
     one, other = (float(each.var(0).sum()) for each in (with_it, without))
     return {

@@ -325,6 +325,7 @@ def test_window_holds_only_when_decoding() -> None:
         ("local_p", {"dim": 0}, "dim=0"),
         ("hard", {"discount": 1.5}, "discount=1.5"),
         ("hard", {"decay": 1.0}, "decay=1.0"),
+        ("hard", {"expected": 1.5}, "expected=1.5"),
         ("hard", {"entropy_weight": -1.0}, "entropy_weight=-1.0"),
         ("hard", {"reward_weight": -1.0}, "reward_weight=-1.0"),
         ("monotonic", {"noise": -1.0}, "noise=-1.0"),

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 from asr.nn.about import About
 from asr.nn.attention.base import Attended, Attention, Memory, Mode, memory_mask
-from asr.nn.attention.parts import AdditiveScore, NoState, at_least, mix, per_row
+from asr.nn.attention.parts import AdditiveScore, at_least, mix, per_row
 from asr.nn.masking import masked_softmax
 from asr.types import Encoded
+
+
+class Mixed(NamedTuple):
+    """expected (N,) bool: the rows that hear the mean of all draws, in training."""
+
+    expected: Tensor
 
 
 class Hard(Attention):
@@ -21,9 +28,11 @@ class Hard(Attention):
     sect. 3.1; Xu et al. 2015, sect. 4.1, eq. 11-12): the reward of a draw is the log-probability
     of the right token, and of those after it at a discount; what is subtracted from it is a
     moving average of the reward and what a learned baseline expects from the query; an entropy
-    bonus keeps it looking around. Deviation from Xu et al.: a draw is rewarded for its own token
-    and what follows, not for the whole sentence, which has far less variance. A guide of attention,
-    while there is one, pushes at the distribution: reward alone is slow to find where things are.
+    bonus keeps it looking around. As in Xu et al., half of the utterances hear in training not a
+    draw but its expectation, which has a gradient: reward alone is slow to find where things are. A
+    guide of attention, while there is one, pushes at the distribution. Deviation from Xu et al.: a
+    draw is rewarded for its own token and what follows, not for the whole sentence, which has far
+    less variance.
 
     Args:
         encoder_dim, query_dim: C, H.
@@ -31,6 +40,7 @@ class Hard(Attention):
         discount: in [0, 1], by which the reward of each further token counts less.
         entropy_weight: of the entropy bonus, in nats a token (lambda_e).
         reward_weight: of the REINFORCE term (lambda_r).
+        expected: share of the utterances that hear the expectation; Xu et al. take 0.5.
         decay: of the moving average, in [0, 1); Xu et al. take 0.9.
     """
 
@@ -51,6 +61,7 @@ class Hard(Attention):
         discount: float = 0.5,
         entropy_weight: float = 0.01,
         reward_weight: float = 1.0,
+        expected: float = 0.5,
         decay: float = 0.9,
     ) -> None:
         super().__init__()
@@ -58,10 +69,12 @@ class Hard(Attention):
             raise ValueError(f"discount={discount}: needs 0 <= discount <= 1")
         if not 0 <= decay < 1:
             raise ValueError(f"decay={decay}: needs 0 <= decay < 1")
+        if not 0 <= expected <= 1:
+            raise ValueError(f"expected={expected}: needs 0 <= expected <= 1")
         at_least("entropy_weight", entropy_weight, 0)
         at_least("reward_weight", reward_weight, 0)
         self.context_dim = encoder_dim
-        self.discount, self.decay = discount, decay
+        self.discount, self.decay, self.expected = discount, decay, expected
         self.entropy_weight, self.reward_weight = entropy_weight, reward_weight
         self.score = AdditiveScore(encoder_dim, query_dim, dim)
         self.baseline = nn.Linear(query_dim, 1)
@@ -70,12 +83,12 @@ class Hard(Attention):
     def prepare(self, encoded: Encoded) -> Memory:
         return Memory(encoded.states, self.score.keys(encoded), memory_mask(encoded))
 
-    def initial_state(self, memory: Memory, rows: int) -> NoState:
-        return NoState()
+    def initial_state(self, memory: Memory, rows: int) -> Mixed:
+        return Mixed(torch.rand(rows, device=memory.values.device) < self.expected)
 
     def step(
-        self, query: Tensor, memory: Memory, state: NoState, *, mode: Mode
-    ) -> tuple[Attended, NoState]:
+        self, query: Tensor, memory: Memory, state: Mixed, *, mode: Mode
+    ) -> tuple[Attended, Mixed]:
         mask = per_row(memory.mask, len(query))
         scores = self.score(query, memory.keys)
         probabilities = masked_softmax(scores, mask)
@@ -85,8 +98,14 @@ class Hard(Attention):
         hidden = scores.masked_fill(~mask, torch.finfo(scores.dtype).min)
         log_probs = torch.log_softmax(hidden, -1)
         # The choice has no gradient of its own: what the speller hears does not depend on it.
-        one = weights.float().unsqueeze(1)
+        heard = weights.float()
+        drawn = torch.ones_like(state.expected)
+        if mode == "train":
+            drawn = ~state.expected
+            heard = torch.where(drawn.unsqueeze(-1), heard, probabilities)
+        heard = heard.unsqueeze(1)
         terms = {
+            "drawn": drawn.float(),
             "log_prob": (log_probs * weights).sum(-1),
             "entropy": -(log_probs * probabilities).sum(-1),
             # Guessing the reward must not shape the query.
@@ -94,7 +113,7 @@ class Hard(Attention):
         }
         if mode == "train":
             terms["probabilities"] = probabilities.unsqueeze(1)
-        return Attended(mix(one, memory.values), one, terms), state
+        return Attended(mix(heard, memory.values), heard, terms), state
 
     def loss(
         self, terms: Mapping[str, Tensor], mask: Tensor, token_log_probs: Tensor
@@ -108,7 +127,7 @@ class Hard(Attention):
         powers = torch.where(ahead >= 0, float(self.discount) ** ahead.clamp(min=0), 0.0)
         surprise = reward @ powers.T - self.average
         advantage = (surprise - terms["baseline"]).detach()
-        policy = -self.reward_weight * advantage * terms["log_prob"]
+        policy = -self.reward_weight * advantage * terms["log_prob"] * terms["drawn"]
         guess = (surprise.detach() - terms["baseline"]).square()
         bonus = self.entropy_weight * terms["entropy"]
         if torch.is_grad_enabled():
