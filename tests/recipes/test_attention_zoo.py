@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import subprocess
 import sys
 from dataclasses import replace
@@ -300,6 +301,16 @@ def test_tables_pool_seeds_and_leave_blank_what_was_not_measured() -> None:
     figure = report.figure(rows, results)
     assert [t.get_text() for t in figure.axes[0].get_yticklabels()] == ["additive", "none"]
     assert report.variance(None) == ""
+
+
+def test_the_document_shows_an_alignment_of_each() -> None:
+    """Pictures that the comparison made of every mechanism, listener and front end."""
+    text = (ROOT / "docs" / "attention.md").read_text(encoding="utf-8")
+    shown = set(re.findall(r"!\[[^\]]+\]\(\.\./(recipes/attention_zoo/pictures/[^)]+)\)", text))
+    wanted = {f"recipes/attention_zoo/pictures/{row.label}.png" for row in plan.rows()}
+    assert len(wanted) > 20 and shown == wanted
+    missing = [name for name in sorted(wanted) if not (ROOT / name).is_file()]
+    assert not missing
 
 
 def test_the_document_has_the_tables_that_the_command_writes() -> None:
