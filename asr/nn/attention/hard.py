@@ -97,7 +97,7 @@ class Hard(Attention):
             weights = (_frames(probabilities) == chosen) & mask
         hidden = scores.masked_fill(~mask, torch.finfo(scores.dtype).min)
         log_probs = torch.log_softmax(hidden, -1)
-        # The choice has no gradient of its own: what the speller hears does not depend on it.
+        # A draw has no gradient of its own; the expectation, which training may hear instead, has.
         heard = weights.float()
         drawn = torch.ones_like(state.expected)
         if mode == "train":
