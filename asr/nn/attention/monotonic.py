@@ -64,7 +64,10 @@ class Monotonic(Attention):
         self.context_dim = encoder_dim
         self.noise = noise
         self.score = AdditiveScore(encoder_dim, query_dim, dim)
-        self.gain = nn.Parameter(torch.tensor(dim**-0.5))
+        # g = rms sqrt(K): the root mean square of a vector of length g. Adam moves every parameter
+        # about as far in a step, so that g grows as fast as the length of a free v; learned itself,
+        # it stays too small for a thousand steps for any frame to be surely stopped at.
+        self.rms = nn.Parameter(torch.tensor(1 / dim))
         self.offset = nn.Parameter(torch.tensor(float(offset)))
 
     def prepare(self, encoded: Encoded) -> Memory:
@@ -90,8 +93,10 @@ class Monotonic(Attention):
         """The probability of stopping at each frame (one or none when transcribing), and of
         standing there afterwards, both (N,S)."""
         mask = per_row(memory.mask, len(query))
-        norm = self.score.energy.weight.float().norm().clamp(min=1e-12)
-        scores = self.score(query, memory.keys) * (self.gain.float() / norm) + self.offset.float()
+        direction = self.score.energy.weight.float()
+        gain = self.rms.float() * direction.numel() ** 0.5
+        scale = gain / direction.norm().clamp(min=1e-12)
+        scores = self.score(query, memory.keys) * scale + self.offset.float()
         if mode == "decode":
             stops = first_stop((scores > 0) & mask, place)
             return stops, torch.where(stops.any(-1, keepdim=True), stops, place)

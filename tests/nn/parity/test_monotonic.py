@@ -83,7 +83,7 @@ def test_monotonic_energy_equals_a_loop() -> None:
         p = []
         for j in range(6):
             score = additive(mechanism.score, queries[0, u], states.states[0, j])
-            energy = float(mechanism.gain) * score / norm + 0.3
+            energy = 2 * float(mechanism.rms) * score / norm + 0.3
             p.append(1 / (1 + math.exp(-energy)))
         stops = stops_by_loop(p, place)
         torch.testing.assert_close(
@@ -183,7 +183,7 @@ def test_mochunk_is_a_softmax_over_the_frames_up_to_the_stop() -> None:
     last, norm, stopped = 0, float(mechanism.score.energy.weight.norm()), 0
     for u in range(5):
         energies = [
-            float(mechanism.gain) * additive(mechanism.score, queries[0, u], h) / norm
+            2 * float(mechanism.rms) * additive(mechanism.score, queries[0, u], h) / norm
             + float(mechanism.offset)
             for h in states.states[0]
         ]
