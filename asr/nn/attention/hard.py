@@ -39,7 +39,8 @@ class Hard(Attention):
         dim: K.
         discount: in [0, 1], by which the reward of each further token counts less.
         entropy_weight: of the entropy bonus, in nats a token (lambda_e).
-        reward_weight: of the REINFORCE term (lambda_r).
+        reward_weight: of the REINFORCE term (lambda_r). At 1, before the speller can use what it
+            hears, the term drives the draws to a few wrong frames, and no guide gets them away.
         expected: share of the utterances that hear the expectation; Xu et al. take 0.5.
         decay: of the moving average, in [0, 1); Xu et al. take 0.9.
     """
@@ -60,7 +61,7 @@ class Hard(Attention):
         dim: int = 128,
         discount: float = 0.5,
         entropy_weight: float = 0.01,
-        reward_weight: float = 1.0,
+        reward_weight: float = 0.1,
         expected: float = 0.5,
         decay: float = 0.9,
     ) -> None:
