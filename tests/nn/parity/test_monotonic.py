@@ -92,6 +92,27 @@ def test_monotonic_energy_equals_a_loop() -> None:
         place = [stops[j] + place[j] * math.prod(1 - p[k] for k in range(j, 6)) for j in range(6)]
 
 
+def test_gain_grows_as_fast_as_a_vector_would() -> None:
+    """Or a thousand steps are too few for a stop to become sure."""
+    size, rate = 64, 1e-2
+    mechanism = Monotonic(C, H, dim=size, noise=0.0)
+    direction = mechanism.score.energy.weight
+    states, queries = encoded([5], C), torch.randn(1, 1, H)
+    place = torch.tensor([[1.0, 0, 0, 0, 0]])
+    raw = mechanism.score(queries[0], mechanism.prepare(states).keys)[0, 0].detach()
+
+    def gain() -> float:
+        stops, _ = mechanism.stops(queries[0], mechanism.prepare(states), place, "train")
+        energy = torch.logit(stops[0, 0]) - mechanism.offset
+        return abs(float((energy / (raw / direction.norm())).detach()))
+
+    before = gain()
+    assert before == pytest.approx(size**-0.5, rel=1e-3)
+    mechanism.rms.grad = -torch.ones_like(mechanism.rms)
+    torch.optim.Adam([mechanism.rms], lr=rate).step()
+    assert gain() - before == pytest.approx(rate * size**0.5, rel=1e-3)
+
+
 def test_training_expects_what_reading_on_does() -> None:
     """The rule of decoding, over many draws of which frames say stop, is on average training's."""
     draws, tokens, size, real = 20_000, 5, 6, 5
